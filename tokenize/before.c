@@ -124,7 +124,8 @@ static int measure_rows(const sgt_corpus *c, const sgt_corpus_file *f, const sgt
 static int estimate(sgt_dry_run_result *r, const sgt_tokenize_options *o, const sgt_corpus *c,
                     const sgt_vocab *v, sgt_error *err)
 {
-    /* other layouts write one file per split, whatever its size, so 1e18 stands for no limit */
+    /* maximum number of tokens per output file; layouts other than sgt's write one file per split,
+     * so they have no limit (1e18) */
     const double size = o->layout ? 1e18 : (double)sgt_pipeline_shard_tokens(o);
     double text = 0;
     int known = !o->special_eot; /* a file of text is one document */
@@ -183,8 +184,8 @@ int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sg
                     sgt_error *err)
 {
     if (o->force || c->stream || (o->joined && o->rank) || sgt_out_is_begun(o->out)) return SGT_OK;
-    /* The output is never eight times as large as the inputs. If that much space is free, skip the
-     * estimate, which would open every Parquet file. */
+    /* Skip the estimate, which would open every Parquet file, if eight times the size of the inputs
+     * is free: the output never needs that much. */
     const uint64_t avail = free_bytes(o->out);
     if (avail == SGT_NOT_KNOWN || avail / 8 > c->bytes + SMALL) return SGT_OK;
     sgt_dry_run_result r;

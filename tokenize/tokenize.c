@@ -100,8 +100,8 @@ int sgt_tokenize(const sgt_tokenize_options *given, sgt_tokenize_result *result,
                 "training (whole files are chosen)");
     sgt_vocab_free(v);
     sgt_corpus_free(c);
-    /* until here, r.seconds is negative: minus the time spent waiting for other owners of the
-     * output folder, which does not count as time of this run */
+    /* Before this line, r.seconds is minus the time that the run waited for other owners of the
+     * output folder. Adding the elapsed time therefore leaves that wait out. */
     r.seconds += sgt_now() - began;
     if (result) sgt_struct_write(result, &r, sizeof r);
     return rc;
