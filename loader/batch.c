@@ -15,8 +15,8 @@
 
 static uint32_t local_batch(const sgt_loader *l) { return l->o.batch / l->o.ranks; }
 
-/* flags that sgt_window.block holds if rows consist of documents. If rows are windows of tokens,
- * sgt_window.block is the number of a block instead, which the sampler sets */
+/* flags of a piece, stored in sgt_window.block if rows consist of documents. If rows are windows of
+ * tokens, the sampler stores a block index in that field instead */
 enum {
     BEGINS = 1,  /* a document begins at the first token of the piece */
     ENDS_ROW = 2 /* the piece is the last piece of its row; padding may follow it */
@@ -194,8 +194,8 @@ static int draw_pieces(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, uint64
 
 /* Predict which batch will be read `after` (at least 1) batches from now: set *index to its index,
  * and return whether there is a prediction. If batches are read in descending order, the stride is
- * negative and is stored as an unsigned number that wraps around. Only the next batch can then be
- * predicted. */
+ * negative, and is stored as a very large unsigned number. Multiples of it overflow, so there is
+ * then a prediction only for `after` = 1. */
 static int is_coming(const sgt_cursor *c, uint32_t after, uint64_t *index)
 {
     uint64_t further;
@@ -213,8 +213,8 @@ static uint32_t turn_of(const sgt_loader *l, const sgt_pieces *b, uint32_t from)
 }
 
 /* Announce pieces to the reader, first those of the current batch and then those of the predicted
- * batches, until the reader accepts no more. Batches are announced one after another, so at most
- * one batch is announced partly, and it is the last batch drawn. */
+ * batches, until the reader accepts no more. Batches are announced one after another. So only the
+ * last batch drawn can have pieces that have not been announced. */
 static void announce_pieces(const sgt_loader *l, sgt_cursor *c)
 {
     uint64_t index;
@@ -365,9 +365,9 @@ static int write_pieces(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b,
 
 /* ---- documents within rows ---- */
 
-/* Set begins, positions and ids of the inputs `from` ... `to` - 1 of a row, which all belong to the
- * document with index `id` in the row. Padding is set one input at a time, with `id` -1. `row` is
- * the index in the batch's arrays at which the row begins. */
+/* Set `begins`, `positions` and `ids` for inputs `from` ... `to` - 1 of a row, all of which belong
+ * to one document: the `id`-th document of the row, counted from 0. For padding, call this once per
+ * input, with `id` -1. `row` is the index in these arrays of the row's first input. */
 static void put_document(const sgt_loader_batch *b, size_t row, uint32_t from, uint32_t to,
                          int32_t id)
 {
@@ -432,8 +432,9 @@ int sgt_batch_make(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b, sgt_
     for (uint32_t done = 0, n; rc == SGT_OK && done < from->count; done += n) {
         n = turn_of(l, from, done);
         if (from->count > n) announce_pieces(l, c); /* announce the turns after this one */
-        /* The pieces of this turn are fetched next. So they must not be announced again, even if
-         * the reader had no room when they were to be announced. */
+        /* Mark this turn's pieces as announced, because they are fetched next. If the reader had no
+         * room for some of them, they have not been announced, and announcing them later would be
+         * useless. */
         if (from->told < done + n) from->told = done + n;
         rc = l->ops->fetch(c->reader_cursor, from->pieces + done, n, c->tokens, err);
         if (rc == SGT_OK && done + n == from->count) announce_pieces(l, c);

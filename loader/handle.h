@@ -37,8 +37,8 @@ typedef struct sgt_pieces {
     uint64_t index; /* of the batch */
     sgt_window *pieces;
     size_t room;
-    /* count: number of pieces of the batch; told: how many of them, from the first on, have been
-     * announced to the reader for reading ahead */
+    /* count: number of pieces in the batch; told: number of pieces, from the first on, that have
+     * been announced to the reader, so that it can read them ahead */
     uint32_t count, told;
 } sgt_pieces;
 
@@ -47,27 +47,30 @@ struct sgt_cursor {
     void *reader_cursor;
     sgt_mix_memo *memo;
 
-    /* ring buffer of `size` batches. ring[at] is the current batch. It is followed by the batches
-     * drawn ahead, whose batch indices grow by `stride`. `drawn` is the number of batches in use,
-     * including the current one; 0: there is no current batch */
+    /* Ring buffer of `size` batches. ring[at] is the current batch. The elements after it are
+     * batches drawn ahead; from one to the next, the batch index grows by `stride`. `drawn` is the
+     * number of elements in use, including the current batch; 0: there is no current batch */
     sgt_pieces *ring;
     uint32_t size, at, drawn;
-    /* last: index of the batch read last; step: difference between `last` and the index of the
-     * batch read before it; stride: the step to expect for the coming batches (0: unknown, so
-     * nothing is read ahead). A wrong prediction costs time but changes no result */
+    /* Prediction of the batches that will be read. last: index of the batch read last; step:
+     * difference between `last` and the index of the batch before it; stride: predicted difference
+     * between consecutive batches, or 0 if there is no prediction, so that nothing is read ahead. A
+     * wrong prediction costs time but changes no result */
     uint64_t last, step, stride;
 
     /* (local_batch): for each piece of the last fetch, the address of its first token */
     const void **tokens;
-    /* progress in writing the current batch. row: row that the next piece belongs to; token:
-     * position in that row at which the piece goes; found: number of document starts found so
-     * far */
+    /* progress in writing the current batch. row: index of the row to which the next piece is
+     * written; token: position of the piece's first token in that row; found: number of document
+     * starts found so far */
     uint32_t row, token, found;
-    /* the batch that sgt_loader_read wrote last. The cursor owns its arrays */
+    /* the batch that the last sgt_loader_read wrote. Its inputs and targets are in the caller's
+     * buffer; its other arrays belong to the cursor */
     sgt_loader_batch own;
 
     /* The next three fields are NULL unless the sampling is documents or packed */
-    /* (local_batch): the rows of the batch as l->mix drew them, not yet resolved to documents */
+    /* (local_batch): the batch's rows as l->mix drew them: each is the index of a document or of a
+     * packed row, whose tokens are still to be found */
     sgt_window *rows;
     sgt_pack_piece *documents; /* (T+1): the documents of one packed row */
     sgt_pack_memo *packed;
@@ -78,9 +81,9 @@ struct sgt_cursor {
  * part. */
 int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *text, sgt_error *err);
 
-/* sgt_loader_packed_window returns where a document of a packed row is stored, as a window.
- * sgt_loader_check_beginning returns SGT_EFORMAT unless `id`, the first id of the packed row at
- * window *w, is the end-of-text id. */
+/* sgt_loader_packed_window returns the shard, the offset and the length of a document in a packed
+ * row, as a window. sgt_loader_check_beginning returns SGT_EFORMAT unless `id`, the first id of the
+ * packed row at window *w, is the end-of-text id. */
 sgt_window sgt_loader_packed_window(const sgt_pack_piece *document);
 int sgt_loader_check_beginning(const sgt_loader *l, const sgt_window *w, uint32_t id,
                                sgt_error *err);

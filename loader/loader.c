@@ -280,10 +280,10 @@ static int verify(sgt_loader_options *o, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return the size of a shard in the unit that sgt_mix_init expects: tokens, or documents if the
- * sampling is documents. If the sampling is packed, rows span shards, so the size of the set's
- * first shard is the number of rows in the first epoch of the set, and all other shards have size
- * 0. */
+/* Return the size of a shard in the unit that sgt_mix_init expects for the sampling: documents for
+ * `documents`, rows for `packed`, otherwise tokens. Packed rows belong to no single shard, because
+ * a row may have documents from several. So all rows in a set's first epoch are counted for the
+ * first shard of the set, and its other shards have size 0. */
 static uint64_t measure_shard(const sgt_loader *l, uint32_t shard)
 {
     uint32_t set = sgt_loader_set_of(l, shard);
@@ -295,8 +295,8 @@ static uint64_t measure_shard(const sgt_loader *l, uint32_t shard)
 }
 
 /* Set up l->mix, which determines the order of rows over all sets. If there are several sets, set
- * l->set.hash to a hash of all sets' hashes and shares. Weights are not hashed themselves: 1:2 and
- * 2:4 draw the same rows, and give the same shares. */
+ * l->set.hash to a hash of all sets' hashes and shares of the rows. Shares are hashed rather than
+ * weights, because different weights can draw the same rows, for example 1:2 and 2:4. */
 static int open_mix(sgt_loader *l, sgt_error *err)
 {
     uint64_t words[SGT_MIX_SETS][2], *tokens = malloc(l->set.count * sizeof *tokens);
@@ -490,9 +490,9 @@ int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *s, uint64_t *
     FILE *f = open_memstream(&text, &n);
     if (!f) return sgt_fail_memory(err, "the saved position");
     /* Equal hashes do not prove that the data is the same: two splits of one folder have the same
-     * manifest and so the same hash. So compare the number of tokens, too. But that number may
-     * differ if the row length or the sampling has changed, since different shards may then have
-     * been left out as too short. */
+     * manifest and so the same hash. So compare the number of tokens, too, but only if the row
+     * length and the sampling are unchanged. They decide which shards are left out as too short,
+     * and so affect the number of tokens. */
     if (now.hash != was.hash ||
         (now.tokens != was.tokens && now.seq == was.seq && now.sampling == was.sampling))
         fprintf(f,

@@ -25,13 +25,13 @@
 #define ALIGN 64 /* alignment of a buffer's targets in bytes: one cache line */
 /* padding in bytes between variables that different threads write, against false sharing */
 #define APART 64
-/* number of times that a thread polls before it sleeps; they take about 50 microseconds */
+/* number of polls before a thread sleeps; together they take about 50 microseconds */
 #define LOOKS 1000
 #define YIELD 16 /* after every YIELD-th poll, a thread yields its core to other threads */
 
 typedef struct slot {
-    /* n + 1 once the attempt to make batch n in this slot has ended; rc then states whether it
-     * succeeded. Written by the thread that made the batch, read by the consumer */
+    /* n + 1, where n is the index of the last batch that a thread has tried to make in this slot;
+     * rc states whether it succeeded. Written by that thread, read by the consumer */
     uint64_t filled;
     /* the batch that this slot holds. `inputs` points to the beginning of the slot's buffer, and
      * `targets` into the same buffer */
@@ -59,7 +59,8 @@ struct sgt_stream {
     worker *workers;
     slot *slots;
     pthread_mutex_t lock;
-    /* filled: the consumer waits here for a batch; freed: the threads wait here for a free slot */
+    /* filled: condition on which the consumer waits for a batch; freed: condition on which the
+     * threads wait for a free slot */
     pthread_cond_t filled, freed;
     int closing;
     char apart[APART];

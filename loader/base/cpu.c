@@ -18,11 +18,12 @@
 enum { AMX_LEVEL = SGT_CPU_LEVELS, NAMES };
 const char *const sgt_cpu_names[NAMES] = {"plain", "avx2", "avx512", "amx"};
 
-/* `detected`: what CPUID reported about this machine. The bits LEVEL hold the level, BF16 and VBMI2
- * are features, and ASKED is set once the value is valid; 0: not detected yet. Several threads may
- * detect at the same time, but all store the same value, so relaxed atomics suffice. CPUID is
- * executed only once, because a hypervisor intercepts it, which takes microseconds. `limit`: the
- * highest level that sgt_cpu_limit allows; -1: no limit. */
+/* `detected` is what CPUID reported about this machine, or 0 if it has not been asked yet. Its
+ * LEVEL bits are a number, the level. BF16 and VBMI2 are flags for features. The flag ASKED is set
+ * in every reported value, so that none is 0. Several threads may ask at the same time; all store
+ * the same value, so relaxed atomics suffice. CPUID is executed only once, because under a
+ * hypervisor it takes microseconds. `limit` is the highest level that sgt_cpu_limit allows, or -1
+ * for no limit. */
 enum { LEVEL = 7, BF16 = 8, VBMI2 = 16, ASKED = 32 };
 static int detected, limit = -1;
 

@@ -89,7 +89,8 @@ int sgt_sync_parent(const char *path, sgt_error *err); /* fsync the folder that 
 /* Remove `path` and everything in it, without following symbolic links. A missing path is not an
  * error. */
 int sgt_remove_tree(const char *path, sgt_error *err);
-/* Remove each file of a folder for whose name `which` returns 1. */
+/* Call which(name, ctx) for the name of each file in a folder, and remove the file if it returns
+ * 1. */
 int sgt_sweep(const char *folder, int (*which)(const char *name, const void *ctx), const void *ctx,
               sgt_error *err);
 /* Rename from_folder/from to to_folder/to. If the file does not exist, set *gone to 1 and return 0;

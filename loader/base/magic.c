@@ -103,16 +103,17 @@ const sgt_magic *sgt_magic_of(const uint8_t *p, size_t n)
 /* ---- UTF-16 and UTF-32 without a byte order mark ---- */
 
 /* Statistics of the beginning of a file that may be UTF-16 or UTF-32. The bytes are read as
- * unsigned integers of 16 or 32 bits, called units. Each field is a number of units. */
+ * unsigned integers of 16 or 32 bits, called units. Each field counts the units that have certain
+ * values. */
 typedef struct wide {
     size_t count, zeros; /* units, and those that are 0 */
-    size_t narrow;       /* values from 1 to 255, such as the characters of ASCII text */
-    size_t swapped;      /* values that would be from 1 to 255 in the opposite byte order */
-    /* values from 256 to 0x20ff, which are the letters of most alphabets, and punctuation */
+    size_t narrow;       /* units from 1 to 255, such as the characters of ASCII text */
+    size_t swapped;      /* units that would be from 1 to 255 in the opposite byte order */
+    /* units from 256 to 0x20ff: letters of most alphabets besides ASCII, and punctuation */
     size_t close;
-    /* values that text does not have: control characters and, in UTF-32, surrogates */
+    /* units that do not occur in text: control characters and, in UTF-32, surrogates */
     size_t odd;
-    size_t large; /* values above 0x10ffff, the last code point of Unicode */
+    size_t large; /* units above 0x10ffff, the last code point of Unicode */
 } wide;
 
 static int is_odd(uint32_t c)
@@ -137,9 +138,10 @@ static wide count_units(const uint8_t *p, size_t n, size_t width, int big)
     return w;
 }
 
-/* Return the format of p[n] if it looks like UTF-16 or UTF-32 text, or like integers of 16 or 32
- * bits with mostly small values. Otherwise return NULL. To count as 32-bit, at most half of the
- * units may be 0. Some may be, because text may contain NULs. `whole`: p[n] is the entire file. */
+/* Return the format of p[n] if it looks like UTF-16 or UTF-32 text, or like an array of 16-bit or
+ * 32-bit integers that are mostly small. Otherwise return NULL. It counts as integers, not as text,
+ * if some units are 0 or do not occur in text for another reason. If more than half of the 32-bit
+ * units are 0, the data does not count as 32-bit. `whole`: p[n] is the entire file. */
 static const sgt_magic *find_wide(const uint8_t *p, size_t n, int whole)
 {
     static const sgt_magic texts[] = {CONVERT("UTF-16LE"), CONVERT("UTF-16BE"), CONVERT("UTF-32LE"),

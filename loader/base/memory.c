@@ -40,8 +40,8 @@ static uint64_t read_in(const char *folder, const char *file, const char *name)
 
 /* The lowest limits among this process's control groups. UINT64_MAX means no limit. */
 typedef struct limits {
-    /* room: bytes that the group with the least room may still allocate; memory: limit of that
-     * group, in bytes */
+    /* room: bytes that may still be allocated in the control group that has the least room; memory:
+     * total limit of that group, in bytes */
     uint64_t room, memory;
     uint64_t cpus;
 } limits;

@@ -29,11 +29,12 @@ typedef struct sgt_memory {
     const char *limit;
 } sgt_memory;
 
-/* Fill in *m. m->available is the lowest of two kinds of values: MemAvailable of the machine, and
- * the room in each control group, from this process's group up to the topmost. The room is the
- * distance of the group's memory use, without its page cache, from memory.max and memory.high
- * (version 2) or memory.limit_in_bytes (version 1). Files that cannot be read set no limit. Reads
- * ROOT/proc and ROOT/sys/fs/cgroup, where ROOT is `root`, or / if `root` is NULL. */
+/* Fill in *m. m->available is the lowest of these values: the machine's MemAvailable, and for each
+ * control group, from this process's group up to the topmost, the bytes that the group may still
+ * allocate. These are its limit minus its memory use, where page cache does not count as used. The
+ * limit is the lower of memory.max and memory.high (version 2 of control groups), or
+ * memory.limit_in_bytes (version 1). Files that cannot be read set no limit. Reads ROOT/proc and
+ * ROOT/sys/fs/cgroup, where ROOT is `root`, or / if `root` is NULL. */
 void sgt_memory_look(sgt_memory *m, const char *root);
 
 /* Return the resident anonymous memory, in bytes, of all children of this process's parent,

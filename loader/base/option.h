@@ -58,7 +58,8 @@ typedef struct sgt_option {
     /* list that ends with NULL. For a WORD: its words, in the order of their indices. For a LIST:
      * the words that --help shows */
     const char *const *choices;
-    int below; /* 1: `max` is exclusive, even after rounding the value to float */
+    /* 1: the value must be less than `max`, and must stay so when it is rounded to float */
+    int below;
     /* in a program's table: the option of train/config.c from which this option copies every member
      * that is 0 or NULL here; NULL: none */
     const struct sgt_option *as;

@@ -34,7 +34,7 @@
 #define NONE UINT64_MAX
 
 typedef struct block {
-    uint64_t number; /* number of the block in this slot; NONE: the slot is empty */
+    uint64_t number; /* index of the block that is in this slot; NONE: the slot is empty */
     /* number of extents that the block consists of, each of which is one read; 0: the block could
      * not be read, or consists of more than PARTS extents */
     uint32_t parts;
@@ -55,11 +55,13 @@ typedef struct store {
     sgt_sampler_memo memo;
     /* protects the fields below, the blocks, the ring and the memo */
     pthread_mutex_t lock;
-    /* landed: all reads of blocks below this one have ended; asked: next block to read; begin:
-     * lowest block that must stay in its slot, NONE until the first fetch */
+    /* Indices of blocks. landed: all reads of blocks below this one have ended; asked: the next
+     * block to start reading; begin: the lowest block that must stay in its slot (NONE until the
+     * first fetch) */
     uint64_t landed, asked, begin;
-    /* If the last fetch found that its blocks were not stored: first block of the pool that it
-     * needed, so that a second such fetch can be recognized. Otherwise NONE */
+    /* NONE if the last fetch was served from the store. Otherwise the index of the first block in
+     * the pool that this fetch needed. If the next fetch needs the same pool, the store moves
+     * there */
     uint64_t stray;
 } store;
 
@@ -135,11 +137,11 @@ static void jump(store *s, uint64_t to)
     s->landed = s->asked = s->begin = to;
 }
 
-/* Prepare the store for a fetch of windows in blocks `low` ... `high`. If these are in the store,
- * or will be read soon, move `begin` forward if necessary and return 1. Otherwise return 0: no
- * block has been read yet, the blocks are too far ahead, or they have been replaced. An exception
- * is the second such fetch in a row for the same pool. The run has then moved there for good, so
- * jump to that pool and return 1. */
+/* Prepare the store for a fetch of windows in blocks `low` ... `high`. If the store has these
+ * blocks or will read them soon, return 1, after moving `begin` forward if necessary. Return 0 if
+ * the caller must read the windows itself: the store has read nothing yet, the blocks are too far
+ * ahead, or they have been replaced. But if the previous fetch got 0 for the same pool, too, the
+ * run has moved there for good. In that case, jump to that pool and return 1. */
 static int steer(store *s, uint64_t low, uint64_t high)
 {
     /* the pool's first block */

@@ -38,20 +38,21 @@
 #define MADV_POPULATE_READ 22
 #endif
 
-/* number of windows that batch.c announces ahead of their use. Each announced window is requested
- * at once, so this limits the reads in flight. A higher number did not make the measured disk
- * faster */
+/* number of windows that batch.c announces before it fetches them. The kernel is asked to read each
+ * announced window at once, so this is also the maximum number of reads in flight. A higher number
+ * did not make the measured disk faster */
 #define AHEAD 128
 /* number of batches between two checks of how much this thread has read from the disk */
 #define LOOK_BATCHES 8
-/* size in bytes of the ranges that are checked for being in the page cache */
+/* mapping ahead handles files in ranges of this size in bytes: it maps a range only if the range is
+ * in the page cache */
 #define PIECE ((size_t)2 << 20)
 #define AROUND 16 /* pages that one fault maps */
 /* maximum time in seconds for mapping ahead when the first cursor is opened. One idle core maps
  * about 5 GB in this time */
 #define MAP_S .25
-/* alignment and minimum size in bytes of each madvise range if the sampling is `block`. It is more
- * than a window, because the windows next to it will be needed soon, too */
+/* alignment and minimum size in bytes of the ranges passed to madvise if the sampling is `block`.
+ * It is larger than a window, because neighbouring windows of a block are needed soon, too */
 #define CHUNK ((uintptr_t)1 << 16)
 
 typedef struct map {
@@ -78,10 +79,10 @@ typedef struct reader {
 
 typedef struct cursor {
     reader *r;
-    /* 1: call madvise for the pages of each announced window, so that the kernel reads them. If the
-     * set is in the page cache, these calls only double the time of a batch. So they are switched
-     * off when the kernel's counters show that this thread no longer causes disk reads, and on
-     * again when it does */
+    /* 1: call madvise for the pages of each announced window, so that the kernel reads them. This
+     * is useless if the set is in the page cache, and doubles the time that a batch takes. So the
+     * flag is cleared when the kernel's counters show that this thread no longer causes disk reads,
+     * and set again when they show that it does */
     int advising;
     unsigned batches; /* number of batches since the kernel's counters were last checked */
     /* number of fetches that have been announced by calls of `expect` but not made yet */
@@ -302,11 +303,10 @@ static int open_cursor(void **out, void *p, sgt_error *err)
 
 /* ---- files cut short ---- */
 
-/* Fail if a window extends beyond the first byte that could not be read. Windows that end before
- * that byte are intact, so earlier batches of a stream still succeed even if a later batch has
- * already reached the missing bytes. If a window ends in id 0, also compare the file's size: if a
- * file was cut short in the middle of a page, the rest of that page reads as zeros without a
- * signal. */
+/* Fail if a window extends beyond the first byte that could not be read. (Windows that end before
+ * it are intact. So a stream can still deliver earlier batches after a prefetch thread has met the
+ * missing bytes.) A file that was cut short in the middle of a page raises no signal for the rest
+ * of that page, which reads as zeros. So if a window ends in id 0, also compare the file's size. */
 static int verify(void *p, const sgt_window *windows, uint32_t n, const void **tokens,
                   sgt_error *err)
 {
@@ -336,8 +336,9 @@ static void check_reads(cursor *c)
     if (!c->r->random || ++c->batches < LOOK_BATCHES) return;
     c->batches = 0;
     if (getrusage(RUSAGE_THREAD, &used) < 0) return;
-    /* The counters are those of the calling thread. If another thread used the cursor last, there
-     * is nothing to compare with, so only store the counters. */
+    /* The kernel counts reads per thread. If another thread used the cursor last, c->reads is that
+     * thread's count, which must not be compared with this thread's. Then only store the new
+     * count. */
     if (pthread_equal(c->thread, pthread_self()))
         c->advising = used.ru_majflt + used.ru_inblock != c->reads;
     c->thread = pthread_self();

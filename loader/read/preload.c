@@ -21,8 +21,9 @@
 /* alignment of copies and of direct reads in bytes, enough for every file system */
 #define PAGE ((size_t)4096)
 #define READ_BYTES ((size_t)1 << 20) /* bytes per read */
-#define THREADS 16     /* number of threads that read, in addition to the calling thread */
-#define LOOK_PIECES 64 /* every LOOK_PIECES-th piece, check again whether enough memory is free */
+#define THREADS 16 /* number of threads that read, in addition to the calling thread */
+/* After every LOOK_PIECES-th piece, check again whether there is still enough free memory */
+#define LOOK_PIECES 64
 
 /* A reader. To fill its memory, the shards' files are divided into pieces of READ_BYTES bytes,
  * numbered across all shards. A thread that has finished a piece takes the next one. */
@@ -144,10 +145,10 @@ static int read_piece(const reader *r, uint64_t number, sgt_error *err)
                             sgt_id_at(ids, width, bad), r->set->vocab, err);
 }
 
-/* Read pieces until none is left or a piece fails. A failure keeps all threads from beginning
- * further pieces. Pieces are begun in ascending order. So each piece before the lowest failed one
- * has been begun, and its thread still reads it to the end. r->failed is therefore the lowest index
- * of all pieces that cannot be read. */
+/* Read pieces until none is left or a piece fails. After a failure, no thread begins another piece.
+ * Pieces are begun in ascending order, and a piece that has been begun is read to its end. So when
+ * all threads have ended, every piece below r->failed has been read successfully: r->failed is the
+ * lowest index of a piece that cannot be read. */
 static void *fill_pieces(void *ctx)
 {
     reader *r = ctx;

@@ -40,8 +40,8 @@ typedef struct sgt_reader_ops {
     int (*fetch)(void *cursor, const sgt_window *windows, uint32_t n, const void **tokens,
                  sgt_error *err);
     int (*expect)(void *cursor, const sgt_window *windows, uint32_t n);
-    /* how far ahead to announce: number of windows, rounded up to entire batches. Unused if expect
-     * is NULL */
+    /* number of windows that batch.c announces (calls `expect` for) before it fetches them. The
+     * number is rounded up to entire batches. Unused if `expect` is NULL */
     uint32_t ahead;
     /* Check the windows of the last fetch, after the caller has copied their tokens. Fail if the
      * copied tokens may differ from the file's content. NULL: no check is needed */

@@ -20,8 +20,8 @@
 #define USUAL_DEPTH 128u
 #define SPARE 64u /* number of file descriptors that must stay free for the rest of the process */
 
-/* states of a read. IDLE: not asked for; PENDING: waiting to be issued, or in flight; DONE: all
- * bytes have arrived; FAILED: they could not be read */
+/* states of a read. IDLE: not queued yet; PENDING: queued or in flight; DONE: all bytes have
+ * arrived; FAILED: some bytes could not be read */
 enum { IDLE, PENDING, DONE, FAILED };
 
 typedef struct file {
@@ -306,10 +306,10 @@ static int go_direct(int fd, size_t align)
     return fcntl(fd, F_SETFL, O_DIRECT) == 0 && pread(fd, bytes, align, 0) >= 0;
 }
 
-/* Open the next shard for direct reads, with the smallest alignment that works. Memory for all
- * shards is aligned as shard 0 requires. So a shard that requires a larger alignment than shard 0,
- * or does not support direct reads, is read through the page cache instead. *remark then states
- * that, and a notice is given for the first such shard. */
+/* Open the next shard for direct reads, with the smallest alignment that works. If none works, the
+ * shard is read through the page cache instead. All reads use memory that is aligned as shard 0
+ * requires, so an alignment larger than shard 0's does not work either. In such a case, set
+ * *remark, and send a notice about the first such shard. */
 static int open_file(sgt_rings *all, const char **remark, const sgt_notice *notice, sgt_error *err)
 {
     size_t most = all->open ? all->files[0].align : SGT_RING_ALIGN;

@@ -36,8 +36,8 @@ typedef struct cursor {
     const reader *r;
     sgt_ring *ring;
     sgt_arena memory;
-    /* used: index of the current place; known: number of announced fetches, whose places follow the
-     * current one */
+    /* used: index of the current place; known: number of fetches that have been announced but not
+     * made yet. Their places follow the current one */
     uint32_t used, known;
     sgt_ring_read *reads; /* (places, windows): the reads of each place */
 } cursor;
@@ -145,9 +145,9 @@ static int expect(void *cursor_, const sgt_window *windows, uint32_t n)
     return 1;
 }
 
-/* Set tokens[i] to the tokens of window i, for n windows. A window whose block is stored is copied
- * from that block. Any other window has been read since it was announced, or if no fetch was
- * announced, is read now. */
+/* Set tokens[i] to the address of window i's tokens, for n windows. A window whose block is stored
+ * is copied from that block. The other windows have been read ahead if this fetch was announced;
+ * otherwise they are read now. */
 static int fetch(void *cursor_, const sgt_window *windows, uint32_t n, const void **tokens,
                  sgt_error *err)
 {

@@ -77,7 +77,8 @@ static inline size_t sgt_rows_first_beyond(size_t width, const void *ids, size_t
 }
 
 /* Windows are copied in groups: while one group is copied, the next group is prefetched into the L2
- * cache. Bytes per group: two groups and the rows written fit into any L2 cache. */
+ * cache. This is the size of a group in bytes. It is small enough that two groups, and the rows
+ * written, fit into any L2 cache. */
 #define SGT_ROWS_GROUP 32768u
 
 /* Return the number of windows per group, at least 1, if a window has `bytes` bytes. */

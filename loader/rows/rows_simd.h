@@ -8,9 +8,9 @@
  * first and the last are aligned. (In streams this also holds for the targets.) Where two stores
  * overlap, both write the same ids. Rows with fewer ids than a vector use the plain C functions. */
 
-/* Write the vector of ids that begins at id i of a row, and return it for the search of the largest
- * id. If the output has targets, also write the vector of targets, which begins at id i + 1, and
- * return that one instead. */
+/* Write the vector of ids that begins at id i of a row, and return it, so that the caller can find
+ * the row's largest id. If the output has targets, also write the vector of targets, which begins
+ * at id i + 1, and return the vector of targets instead. */
 SGT_ROWS_INLINE vec put_ids(size_t width, sgt_output o, char *first, char *second, const char *src,
                             size_t i)
 {

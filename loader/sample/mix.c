@@ -94,19 +94,19 @@ void sgt_mix_free(sgt_mix *m)
 
 static uint32_t half(uint32_t first, uint32_t end) { return first + (end - first) / 2; }
 
-/* A range of sets first ... end-1 has rows of its own, in the order of the run. Return how many of
- * the first `rows` of these come from the first half of the range: a fraction equal to that half's
- * fraction of the shares, rounded down. */
+/* Consider only the rows of sets first ... end-1, in the order of the run. Return how many of the
+ * first `rows` of them come from the first half of these sets. This is the first half's share of
+ * `rows`, rounded down. */
 static wide of_first_half(const sgt_mix *m, uint32_t first, uint32_t end, wide rows)
 {
     const uint64_t *before = m->shares_before;
     return rows * (before[half(first, end)] - before[first]) / (before[end] - before[first]);
 }
 
-/* List rows from ... to-1 of the sets first ... end-1, where only rows of these sets are counted.
- * Store them in memo->set and memo->row from index `at` on, at most SGT_MIX_TURN in all. The list
- * is ordered by set; sets without a row are skipped. The function divides the sets into two halves
- * and calls itself for each. */
+/* List rows `from` ... to-1 of the sets first ... end-1, counting only the rows of these sets.
+ * Store each row's set in memo->set, and its index among the rows of that set in memo->row, both
+ * from index `at` on. There are at most SGT_MIX_TURN rows. The list is ordered by set. The function
+ * divides the sets into two halves and calls itself for each half. */
 static void list_rows(const sgt_mix *m, sgt_mix_memo *memo, uint32_t at, uint32_t first,
                       uint32_t end, wide from, wide to)
 {
@@ -124,15 +124,15 @@ static void list_rows(const sgt_mix *m, sgt_mix_memo *memo, uint32_t at, uint32_
               to - there);
 }
 
-/* Shuffle the rows of a turn, which list_rows has ordered by set. Only the order of the sets is
- * random: each set's rows keep ascending order, so its k-th element in the shuffled turn is its
- * k-th row. */
+/* Shuffle the rows of a turn, which list_rows has ordered by set. The shuffle determines only which
+ * set is at each position. The rows of one set stay in ascending order: the k-th position with that
+ * set gets the k-th of its rows in this turn. */
 static void shuffle_turn(const sgt_mix *m, sgt_mix_memo *memo, uint64_t turn)
 {
     const sgt_mix_memo listed = *memo;
-    /* The set at position j of the shuffled turn is stored as first[j], the index at which that
-     * set's rows begin in the list. next[i]: for the set whose rows begin at index i, number of its
-     * rows that have been assigned to a position */
+    /* The order of sets in the turn: position j gets a row of the set listed.set[first[j]].
+     * first[j] is the index in `listed` of that set's first row. next[i]: if the rows of a set
+     * begin at index i of `listed`, number of them that already have a position */
     uint8_t first[SGT_MIX_TURN] = {0}, next[SGT_MIX_TURN] = {0};
     sgt_philox4 words = {{0}};
     for (uint32_t j = 0; j < SGT_MIX_TURN; j++)
@@ -185,9 +185,9 @@ sgt_window sgt_mix_window(const sgt_mix *m, uint64_t row)
 
 enum { SOME = 64 };
 
-/* Set windows[0] ... windows[n - 1] to the windows of n rows, at most SOME, which may be of
- * different sets. Row i is number own[i] among the rows of set set[i]. All rows of a set are drawn
- * by one call of sgt_sampler_windows, which is faster than a call for each. */
+/* Set windows[0] ... windows[n - 1] to the windows of n rows, at most SOME. Row i is the row with
+ * index own[i] of set set[i]. The rows of each set are drawn by a single call of
+ * sgt_sampler_windows, which is faster than one call per row. */
 static void draw_sets(const sgt_mix *m, sgt_mix_memo *memo, const uint64_t *own,
                       const uint32_t *set, uint32_t n, sgt_window *windows)
 {
@@ -228,8 +228,8 @@ void sgt_mix_windows(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_
     }
 }
 
-/* Return how many rows set `set` has among the first `rows` rows of the sets first ... end-1, where
- * only rows of these sets are counted. */
+/* Consider only the rows of sets first ... end-1, in the order of the run. Return how many of the
+ * first `rows` of them come from set `set`. */
 static wide count_rows(const sgt_mix *m, uint32_t set, uint32_t first, uint32_t end, wide rows)
 {
     if (end - first == 1) return rows;

@@ -54,7 +54,7 @@ typedef struct sgt_mix {
     uint32_t sets;
     sgt_sampler *samplers;   /* (sets) */
     uint64_t *shares_before; /* (sets + 1) */
-    uint64_t windows;        /* total number of windows in one epoch of every set */
+    uint64_t windows;        /* number of windows in an epoch of a set, summed over all sets */
 } sgt_mix;
 
 /* A cache of the values that all rows of one turn have in common, so that they are not computed for
@@ -62,7 +62,7 @@ typedef struct sgt_mix {
 typedef struct sgt_mix_memo {
     uint64_t turns;             /* 1 + index of the cached turn; 0: none */
     uint16_t set[SGT_MIX_TURN]; /* set of each row of the turn */
-    /* for each position of the turn: index of its row among all rows of that row's set */
+    /* for each row of the turn: its index among all rows that come from its set */
     uint64_t row[SGT_MIX_TURN];
     sgt_sampler_memo samplers[]; /* (sets) */
 } sgt_mix_memo;

@@ -14,8 +14,9 @@
  * their random numbers are independent of these */
 enum { PATTERN = 9, SIZE = 10 };
 
-/* Return element i of a permutation of 0 ... n-1: the order of the documents of size `size` in this
- * epoch, or the order of the pattern's rows if `size` is 0. The permutation is cached in memo. */
+/* Return element i of a random permutation of 0 ... n-1. If `size` is 0, this is the order of the
+ * pattern's rows in the epoch; otherwise, the order of the documents that have this size. The
+ * permutation is cached in memo. */
 static uint64_t permuted(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch, uint32_t size,
                          uint64_t n, uint64_t i)
 {
@@ -30,8 +31,8 @@ static uint64_t permuted(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch,
     return sgt_permute(&kept->order, i);
 }
 
-/* Return the identifier (sgt_pack_source) of a document: the j-th of this size in the order of this
- * epoch. */
+/* Return the identifier (sgt_pack_source) of the j-th document of this size, in the order that such
+ * documents have in this epoch. */
 static uint64_t place_of(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch, uint32_t size,
                          uint64_t j)
 {
@@ -46,7 +47,7 @@ typedef struct packing {
     sgt_pack_memo *memo;
     sgt_pack_piece *pieces;
     /* room: maximum number of pieces; count: number of pieces stored so far; free: number of tokens
-     * that are missing until the row is full */
+     * that the row still lacks */
     uint32_t room, count, free;
 } packing;
 
@@ -66,8 +67,8 @@ static void put_pattern(const sgt_pack *p, packing *r, uint64_t epoch, uint64_t 
             put(p, r, epoch, item->size, item->before + k * item->count + i);
 }
 
-/* Return the index of the first document in the remainder that begins at its token `tokens` or
- * later. If there is none, return rest_count + 1. */
+/* The remainder's documents form one sequence of tokens. Return the index of the first document
+ * that begins at token `tokens` of this sequence or later, or rest_count + 1 if there is none. */
 static uint64_t rest_behind(const sgt_pack *p, uint64_t tokens)
 {
     return tokens ? sgt_last_up_to(p->rest_before, 1, p->rest_count + 1, tokens - 1) + 1 : 0;
@@ -86,9 +87,9 @@ static void put_rest(const sgt_pack *p, packing *r, uint64_t epoch, uint32_t ope
     }
 }
 
-/* Return the epoch that row *row of the run belongs to. Set *row to the row's index within that
- * epoch. The previous epoch's last row may have taken tokens from the beginning of this epoch's
- * remainder; set *open to their number. */
+/* Return the epoch that row *row of the run belongs to, and set *row to the row's index within that
+ * epoch. Set *open to the number of tokens at the beginning of this epoch's remainder that the last
+ * row of the previous epoch has taken. */
 static uint64_t epoch_of(const sgt_pack *p, uint64_t *row, uint32_t *open)
 {
     uint64_t before = p->epochs[p->again].rows, all = p->epochs[p->epoch_count].rows, rounds = 0;
@@ -125,11 +126,13 @@ uint64_t sgt_pack_epoch_rows(const sgt_pack *p) { return p->epochs[1].rows; }
 
 typedef struct planner {
     sgt_pack *p;
-    uint64_t *left; /* (most + 1): number of documents of each size that are not in a row yet */
-    /* (most + 1): below[s] is s if documents of size s are left. Otherwise it is a smaller size
-     * from which to search on: no size between it and s has documents left */
+    uint64_t *left; /* (most + 1): for each size, number of documents that no row has taken yet */
+    /* (most + 1): links for finding the largest size, up to s, that has documents left. below[s] is
+     * s if size s has some. Otherwise it is a smaller size at which the search continues; all sizes
+     * between below[s] and s are used up */
     uint32_t *below;
-    /* where to begin the search for the smallest size left: no smaller size has documents left */
+    /* size at which the search for the smallest size with documents left begins; all smaller sizes
+     * are used up */
     uint32_t least;
     size_t run_room, item_room;
 } planner;
@@ -181,8 +184,9 @@ static int sort_documents(sgt_pack *p, const sgt_pack_source *from, const char *
     return SGT_OK;
 }
 
-/* Return the largest size, at most `size`, that has documents left, or 0 if there is none. Shortens
- * the chains of links in w->below, as union-find does, to make later calls faster. */
+/* Return the largest size, at most `size`, of which documents are left, or 0 if there is none.
+ * Follows the links in w->below, and shortens them to make later calls faster, as union-find
+ * does. */
 static uint32_t largest_left(planner *w, uint32_t size)
 {
     uint32_t *below = w->below;
@@ -239,10 +243,10 @@ static int fill_row(planner *w, uint64_t first, uint32_t *free_tokens)
     return 1;
 }
 
-/* Make further rows equal to the row whose items begin at index `first`, as long as enough
- * documents are left. Return the number of equal rows, including the first. (The row can have two
- * items of the same size only if the documents of a size between them ran out. It then cannot be
- * repeated, so counting each item separately is correct.) */
+/* Repeat the row whose items begin at index `first`, as long as enough documents are left. Return
+ * how many such rows there are, including the first. Each item is compared separately with the
+ * documents left of its size. This is correct although two items may have the same size: the row
+ * then cannot be repeated, because the documents of a size between them have run out. */
 static uint64_t repeat(planner *w, uint64_t first)
 {
     const sgt_pack_item *items = w->p->items;
@@ -255,9 +259,9 @@ static uint64_t repeat(planner *w, uint64_t first)
     return more + 1;
 }
 
-/* Make all rows of the pattern. Afterwards runs[run_count], which is not a run, marks the end of
- * the full rows: its `item` is the index at which the items of the unfinished row begin, if there
- * is one. Returns 0 if out of memory, else 1. */
+/* Make all rows of the pattern. Afterwards runs[run_count] is an additional element that marks the
+ * end of the full rows. Its `item` is the index of the unfinished row's first item, or item_count
+ * if there is no such row. Returns 0 if out of memory, else 1. */
 static int make_pattern(planner *w)
 {
     sgt_pack *p = w->p;
@@ -308,9 +312,9 @@ static int make_rest(sgt_pack *p)
     return 1;
 }
 
-/* Return the number of rows that begin in an epoch's remainder. On entry, *open is the number of
- * tokens at the beginning of the remainder that belong to the last row of the previous epoch. On
- * return, it is that number for the next epoch. */
+/* Return the number of rows that begin in an epoch's remainder. *open is the number of tokens at
+ * the beginning of the remainder that the previous epoch's last row has taken. Set *open to the
+ * number of tokens that this epoch's last row takes from the next epoch's remainder. */
 static uint64_t follow(const sgt_pack *p, uint32_t *open)
 {
     uint64_t rows = 0, end = p->rest_before[p->rest_count], at = rest_behind(p, *open);
@@ -323,9 +327,8 @@ static uint64_t follow(const sgt_pack *p, uint32_t *open)
     return rows;
 }
 
-/* List epochs until one has the same `open` as an earlier epoch. From there on the sequence
- * repeats, since the rows of an epoch depend only on its `open`. Return 0 if out of memory, else
- * 1. */
+/* List epochs until one has the same `open` as an earlier epoch. The rows of an epoch depend only
+ * on its `open`, so the epochs repeat from there on. Return 0 if out of memory, else 1. */
 static int list_epochs(sgt_pack *p)
 {
     size_t room = 0;
@@ -375,8 +378,7 @@ int sgt_pack_init(sgt_pack *p, uint32_t seq, const sgt_pack_source *from, const 
         sgt_pack_free(p);
         return rc;
     }
-    /* The last row of epoch 0 may end with tokens of epoch 1. These do not count as tokens of the
-     * first epoch. */
+    /* The last row of epoch 0 may end with tokens of epoch 1, so subtract them. */
     p->kept = sgt_pack_epoch_rows(p) * p->width - p->epochs[1].open;
     return SGT_OK;
 }

@@ -70,23 +70,23 @@ typedef struct sgt_pack_piece {
     uint32_t tokens;
 } sgt_pack_piece;
 
-/* A run: consecutive rows of the pattern, all with documents of the same sizes. row: index of the
- * run's first row; item: index of the run's first item. The run's items end where those of the next
- * run begin. */
+/* A run: consecutive rows of the pattern that have the same document sizes. row: index of the run's
+ * first row in the pattern; item: index in `items` of the run's first item. Its items end where
+ * those of the next run begin. */
 typedef struct sgt_pack_run {
     uint64_t row, item;
 } sgt_pack_run;
 
-/* An item of a run: `count` documents of size `size`, which each row of the run has. Documents of
- * one size are numbered in the order in which the pattern takes them. Row k of the run takes
- * numbers before + k * count ... before + (k + 1) * count - 1. */
+/* An item of a run: each row of the run has `count` documents of size `size`. The documents of one
+ * size are counted in the order in which the pattern takes them. Of these, row k of the run takes
+ * documents before + k * count ... before + (k + 1) * count - 1. */
 typedef struct sgt_pack_item {
     uint64_t before;
     uint32_t size, count;
 } sgt_pack_item;
 
-/* An epoch. rows: number of rows in all earlier epochs; open: number of tokens of this epoch's
- * remainder that are already in the last of those rows. */
+/* An epoch. rows: number of rows in all earlier epochs; open: number of tokens at the beginning of
+ * this epoch's remainder that are already in the previous epoch's last row. */
 typedef struct sgt_pack_epoch {
     uint64_t rows;
     uint32_t open;
@@ -98,23 +98,26 @@ typedef struct sgt_pack {
     uint32_t most;   /* largest size */
     uint64_t count;  /* number of documents */
     uint64_t tokens; /* number of tokens in all documents, before cropping */
-    uint64_t kept;   /* number of tokens of the first epoch that are in rows of that epoch */
-    uint64_t *first; /* (width + 2): index in `places` of the first document of each size */
+    /* number of tokens that the rows of the first epoch contain after cropping, not counting tokens
+     * of the second epoch at the end of the last row */
+    uint64_t kept;
+    /* (width + 2): for each size, index in `places` of the first document of that size */
+    uint64_t *first;
     uint64_t *places;
     uint64_t rows; /* F */
     sgt_pack_run *runs;
     sgt_pack_item *items;
     uint64_t run_count, item_count;
-    /* (rest_count): the documents of the remainder. Each is identified by its number among the
-     * documents of its size, as in sgt_pack_item */
+    /* (rest_count): for each document of the remainder, its index among the documents of its size,
+     * in the order in which the pattern takes them (see sgt_pack_item) */
     uint64_t *rest;
-    /* (rest_count + 1): for each document of the remainder, sum of the sizes of the documents
-     * before it; the last element is the sum of all */
+    /* (rest_count + 1): prefix sums of the remainder's document sizes. Element i is the sum of the
+     * sizes of documents 0 ... i-1 */
     uint64_t *rest_before;
     uint64_t rest_count;
-    /* (epoch_count + 1): epochs 0 ... epoch_count. The last one is the first whose `open` equals
-     * that of an earlier epoch, so it and the following epochs repeat the sequence that begins with
-     * that earlier epoch. Its index is `again` */
+    /* (epoch_count + 1): epochs 0 ... epoch_count. Epoch epoch_count has the same `open` as an
+     * earlier epoch, `again`. So from epoch epoch_count on, the rows repeat those from epoch
+     * `again` on */
     sgt_pack_epoch *epochs;
     uint64_t epoch_count, again;
 } sgt_pack;

@@ -67,8 +67,8 @@ static uint32_t phases_of(uint64_t tokens, uint32_t seq)
     return room < seq ? (uint32_t)room + 1 : seq;
 }
 
-/* Return the number of windows in a shard of n tokens. For samplings documents and packed, n is a
- * number of documents and is returned as it is. */
+/* Return the number of windows in a shard of n tokens. For samplings `documents` and `packed`, n is
+ * not a number of tokens but of rows, and is returned unchanged. */
 static uint64_t windows_of(const sgt_sampler *s, uint64_t n)
 {
     if (sgt_sampling_of_documents(s->sampling)) return n;
@@ -108,9 +108,9 @@ void sgt_sampler_free(sgt_sampler *s)
     *s = (sgt_sampler){0};
 }
 
-/* Return the window that begins at item `item`. What an item is depends on the sampling: a possible
- * first token, a window or a document. Items are counted through all shards as in s->before. In a
- * shard, item k begins at offset k * each. */
+/* Return the window that begins at an item. An item is a possible first token, a window or a
+ * document, depending on the sampling. `item` is its index among the items of all shards (see
+ * s->before). Item k of a shard begins at offset k * each. */
 static sgt_window window_of(const sgt_sampler *s, uint64_t item, uint64_t each)
 {
     uint32_t shard = (uint32_t)sgt_last_up_to(s->before, 1, s->shards, item);
@@ -131,17 +131,18 @@ uint64_t sgt_sampler_blocks(const sgt_sampler *s)
     return s->windows / K + (s->windows % K != 0);
 }
 
-/* In each epoch, the blocks are drawn in a different order. Return the number of windows in the
- * first `place` blocks of this epoch's order. */
+/* Return how many windows there are in the first `place` blocks of this epoch's order of blocks.
+ * (Each epoch draws the blocks in a different order.) All blocks have K windows, except the short
+ * one. */
 static uint64_t block_start(const sgt_sampler *s, const sgt_sampler_memo *m, uint64_t place)
 {
     uint64_t K = sgt_sampler_block_windows(s);
     return place > m->short_at ? place * K - (K - s->windows % K) : place * K;
 }
 
-/* Window `at` of the epoch (in the order of blocks) is in some block. Return that block's index in
- * this epoch's order of blocks. If all blocks had K windows, the index would be at / K; windows
- * after the short block need a correction. */
+/* Number the windows of the epoch in its order of blocks. Return the index, in this order, of the
+ * block that contains window `at`. If all blocks had K windows, this would be at / K; windows after
+ * the short block need a correction. */
 static uint64_t place_of(const sgt_sampler *s, const sgt_sampler_memo *m, uint64_t at)
 {
     uint64_t K = sgt_sampler_block_windows(s), rest = s->windows % K;
@@ -149,15 +150,16 @@ static uint64_t place_of(const sgt_sampler *s, const sgt_sampler_memo *m, uint64
     return (behind ? at + K - rest : at) / K;
 }
 
-/* Return which block of the set comes at index `place` in this epoch's order of blocks. */
+/* Return the index in the set of the block that is at index `place` in this epoch's order of
+ * blocks. */
 static uint64_t block_at(const sgt_sampler *s, const sgt_sampler_memo *m, uint64_t place)
 {
     if (place == m->short_at) return sgt_sampler_blocks(s) - 1;
     return sgt_permute(&m->order, place - (place > m->short_at));
 }
 
-/* Set up m->within, the order of windows, for the pool that contains window i of the epoch. Return
- * the first window of that pool, as an index in the epoch. */
+/* Prepare the cache for the pool that contains window i of the epoch: set m->within to the order of
+ * the pool's windows. Return the index in the epoch of the pool's first window. */
 static uint64_t ready_pool(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t i)
 {
     uint64_t blocks = sgt_sampler_blocks(s);
@@ -190,17 +192,17 @@ enum { ROWS = 64 };
 _Static_assert(ROWS % SGT_DRAWS_WIDTH == 0, "whole vectors");
 
 /* Rows that are computed together. All are in the same epoch or, for sampling `block`, in the same
- * pool. at[] first holds each row's index in the epoch or pool; the functions below transform it in
- * place until it holds the row's window number. Arrays are computed in whole vectors, so elements
- * from n on hold unused values. */
+ * pool. at[k] is at first the index of row k in the epoch or pool. The functions below replace it
+ * step by step, until it is the index of the row's window in the set. Arrays are computed in entire
+ * vectors, so elements from n on hold values that are not used. */
 typedef struct rows {
     uint64_t at[ROWS], lo[ROWS], hi[ROWS], u[ROWS];
     uint32_t n, wide; /* n: number of rows; wide: n rounded up to whole vectors */
-    uint64_t start;   /* for sampling `block`: first window of the pool, as an index in the epoch */
+    uint64_t start;   /* for sampling `block`: index in the epoch of the pool's first window */
 } rows;
 
-/* Take rows from the beginning of row[n] into r, as long as they are in the range begin ... begin +
- * last, and at most ROWS of them. Store their indices relative to `begin`. */
+/* Copy row indices from row[n] to r->at, relative to `begin`. Stop at the first row outside the
+ * range begin ... begin + last, or after ROWS rows. */
 static void init_rows(rows *r, const uint64_t *row, uint32_t n, uint64_t begin, uint64_t last)
 {
     for (r->n = 0; r->n < n && r->n < ROWS && row[r->n] - begin <= last; r->n++)
@@ -216,8 +218,8 @@ static void permute_rows(rows *r, const sgt_permutation *p)
         while (r->at[k] >= p->n) r->at[k] = sgt_permute_once(p, r->at[k]);
 }
 
-/* Set windows[k] to window number r->at[k] of the set. Its offset is moved by the random phase that
- * its shard has in this epoch. */
+/* Set windows[k] to the window with index r->at[k] in the set. Then move the window by its shard's
+ * phase, a random offset that differs from epoch to epoch. */
 static void phase_rows(const sgt_sampler *s, uint64_t epoch, rows *r, sgt_window *windows)
 {
     for (uint32_t k = 0; k < r->wide; k++) {
@@ -287,9 +289,10 @@ static void draw_packed(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_
     for (uint32_t k = 0; k < r->n; k++) windows[k] = (sgt_window){.offset = r->at[k]};
 }
 
-/* Functions for the samplings, in the order of the enum sgt_sampling. `draw` turns the row indices
- * in *r into windows. If has_epochs is 1, all rows of one call of `draw` are in the same epoch, and
- * their indices begin at 0 in that epoch. Otherwise the indices are those of the run. */
+/* The functions of the samplings, in the order of the enum sgt_sampling. `draw` turns the row
+ * indices in *r into windows. has_epochs: 1 if `draw` needs rows of a single epoch, with indices
+ * counted from the beginning of that epoch; 0 if indices are counted from the beginning of the
+ * run. */
 static const struct {
     void (*draw)(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_window *windows);
     int has_epochs;

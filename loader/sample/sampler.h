@@ -84,8 +84,8 @@ typedef struct sgt_window {
     uint32_t shard;
     uint64_t offset; /* in tokens */
     uint32_t tokens; /* length in tokens: T+1, or less for documents and pieces of documents */
-    /* for sampling `block`: index of the window's block in the order in which blocks are drawn,
-     * counted through all epochs. For pieces of documents: flags of batch.c */
+    /* for sampling `block`: index of the window's block in the sequence of all blocks drawn since
+     * the beginning of epoch 0. For pieces of documents: flags (batch.c) */
     uint64_t block;
 } sgt_window;
 
@@ -117,10 +117,12 @@ typedef struct sgt_sampler {
      * for `packed`, the number of rows in the first epoch. `random` has no epochs, but has the same
      * number here as `shuffle` */
     uint64_t windows;
-    /* (shards + 1): for each shard, number of items in the shards before it. Items are what rows
-     * are drawn from: possible first tokens for `random`, otherwise windows or documents */
+    /* (shards + 1): for each shard, number of items in all earlier shards. An item is what a draw
+     * selects: a possible first token for `random`, a document for `documents`, otherwise a
+     * window */
     uint64_t *before;
-    /* (shards), for shuffle and block: number of possible values of phase(e, s) */
+    /* (shards), for `shuffle` and `block`: number of values that phase(e, s), the random offset of
+     * the shard's windows in an epoch, can have */
     uint32_t *phases;
     /* the constants SGT_BLOCK_TOKENS and SGT_POOL_BLOCKS; tests may set smaller values before the
      * first window is drawn */
@@ -132,8 +134,8 @@ typedef struct sgt_sampler {
 typedef struct sgt_sampler_memo {
     int ready;
     uint64_t epoch;
-    /* this epoch's order of windows (shuffle), documents (documents), or blocks except the short
-     * one (block) */
+    /* this epoch's order of windows for `shuffle`, of documents for `documents`, or of all blocks
+     * but the short one for `block` */
     sgt_permutation order;
     /* for sampling block: index of the short block in this epoch's order of blocks; UINT64_MAX:
      * there is no short block */

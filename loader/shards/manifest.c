@@ -18,12 +18,11 @@
 #define VERSION 1
 /* maximum size in bytes of a manifest; a set of a million shards needs 130 MB */
 #define MAX_BYTES ((size_t)1 << 30)
-/* minimum size in bytes that a manifest's text must have per JSON value, on average, so that a
- * small file cannot take much memory. sgt itself writes 21 bytes per value, or 13 without white
- * space */
+/* A manifest may have one JSON value for this many bytes of its text, in addition to SOME_VALUES.
+ * Without this limit, a small file could take much memory. sgt itself writes 21 bytes per value, or
+ * 13 without white space */
 #define FEWEST_BYTES 12
-/* number of JSON values that any manifest may have, even if its text has fewer than FEWEST_BYTES
- * per value */
+/* number of JSON values that a manifest may have however short its text is (see FEWEST_BYTES) */
 #define SOME_VALUES 65536
 /* maximum number of tokens in a shard without a header; with 2-byte ids such a file has 2^61
  * bytes */

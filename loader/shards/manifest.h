@@ -42,9 +42,9 @@ typedef struct sgt_manifest {
     /* positions of the first ill-formed UTF-8 sequences, as the text of a JSON array of {path,
      * offset}; NULL: none */
     char *invalid;
-    /* Set by sgt_manifest_read, which derives them from the recorded option `shards`. foreign: 1 if
-     * the shards are in a different trainer's format, which has no header; raw: 1 if they also have
-     * no .idx files */
+    /* foreign: 1 if the shards are in a different trainer's format, which has no header; raw: 1 if
+     * they also have no .idx files. sgt_manifest_read sets both from the option `shards` that the
+     * manifest records */
     int foreign, raw;
     uint64_t hash; /* XXH3-64 hash of the manifest's bytes; set by sgt_manifest_read */
 } sgt_manifest;

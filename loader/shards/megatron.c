@@ -35,8 +35,9 @@ typedef struct megatron_index {
     size_t size;
     size_t width;                /* bytes of an id */
     uint64_t sequences, entries; /* entries: number of documents + 1 */
-    /* offsets in bytes in the .idx file: of the second column (where each sequence begins) and of
-     * the third (where each document begins) */
+    /* begins: offset in the .idx file of the second column, which states where each sequence
+     * begins; bounds: offset of the third column, which states where each document begins. Both in
+     * bytes */
     uint64_t begins, bounds;
 } megatron_index;
 
@@ -160,8 +161,8 @@ static int check_sequences(const megatron_index *x, uint64_t size, sgt_error *er
 static int list_documents(const megatron_index *x, uint64_t size, uint64_t *starts, size_t *count,
                           sgt_error *err)
 {
-    /* last: previous entry, which is the index of the sequence that begins the current document;
-     * from: byte of the .bin file at which that sequence begins */
+    /* last: previous entry of the column, which is the index of the first sequence of the current
+     * document; from: byte of the .bin file at which that sequence begins */
     uint64_t last = 0, from = 0;
     for (uint64_t i = 0; i < x->entries; i++) {
         uint64_t bound = get64(x->bytes + x->bounds + 8 * i);

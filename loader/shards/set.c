@@ -75,9 +75,9 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Compare a shard's header with its entry in the manifest: each value that both of them state must
- * be the same. They were written together, so a difference means that the shard has been
- * replaced. */
+/* Compare a shard's header with its entry in the manifest: a value that both of them state must be
+ * the same. A difference means that the shard has been replaced, because the header and the
+ * manifest were written together. */
 static int compare_listed(sgt_set_shard *h, const sgt_manifest *m, const sgt_manifest_shard *listed,
                           sgt_error *err)
 {
@@ -328,10 +328,10 @@ int sgt_set_check_alike(sgt_set *s, sgt_error *err)
     return rc;
 }
 
-/* Check that all shards are compatible. Lower s->vocab, the exclusive upper bound of ids, to the
- * vocabulary size of the set opened last: the size in a shard's header or the caller's option
- * `asked`, whichever is smaller. If neither states a size, use the bound that follows from the
- * width of ids. */
+/* Check that all shards are compatible. Then lower s->vocab, the exclusive upper bound of ids, to
+ * that of the set opened last, if that is lower. The bound of a set is the vocabulary size in its
+ * shards' headers or `asked`, the caller's option, whichever is smaller. If neither is known, the
+ * bound follows from the width of ids. */
 static int decide_vocabulary(sgt_set *s, uint32_t asked, sgt_error *err)
 {
     const int rc = sgt_set_check_alike(s, err);

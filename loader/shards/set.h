@@ -87,9 +87,9 @@ int sgt_set_add(sgt_set *s, const char *path, int raw, sgt_error *err);
  * and that all shards of s have ids of the same width. In a survey, a shard that differs from the
  * first one counts as damaged. */
 int sgt_set_check_alike(sgt_set *s, sgt_error *err);
-/* Decide what follows from rc, the result of checking shard h. Normally return rc unchanged. In a
- * survey, if rc means damage (SGT_EFORMAT or SGT_EIO), return SGT_OK instead, so that the survey
- * continues, and store the message in h->damage unless h has one already. */
+/* Decide whether a fault in shard h ends the current operation; rc is the result of checking the
+ * shard. Normally return rc unchanged. In a survey, damage (SGT_EFORMAT or SGT_EIO) must not end
+ * it: return SGT_OK, and store the message in h->damage, unless h already has one. */
 int sgt_set_keep_damage(sgt_set *s, sgt_set_shard *h, int rc, sgt_error *err);
 
 /* Open a shard for reading, and check that it is still the same file, with the same size, header

@@ -21,10 +21,11 @@
 /* size in bytes below which a *.bin file without a header is assumed to hold tokens, because it is
  * too short to be recognized as text */
 #define LEAST_TEXT 64
-/* number of bytes at the beginning of a file without a header that are examined */
+/* number of bytes that are examined at the beginning of a file without a header, to find out
+ * whether it holds ids */
 #define SAMPLE ((size_t)16384)
-/* number of 16-bit words that must look like the low half of a 32-bit id before a file counts as
- * having 32-bit ids (width_of) */
+/* A file without a header counts as having 32-bit ids only if at least this many of its examined
+ * 16-bit words look like the low half of such an id (see width_of) */
 #define LEAST_WIDE 16
 /* bytes per read of sgt_shard_verify: small enough that the data is still in the L2 cache when it
  * is checked */
@@ -101,10 +102,10 @@ int sgt_shard_is_bin(const char *path)
     return n > 4 && !strcmp(path + n - 4, ".bin");
 }
 
-/* Return SGT_EFORMAT if a file that begins with head[n] cannot hold 16-bit tokens, because it looks
- * like text or has a known format. A file of tokens does not look like text: the most frequent ids
- * are small, so their high bytes are control characters. But a file of ids below 256 looks like
- * UTF-16. So UTF-16 is not detected in a file whose name ends in .bin. */
+/* Return SGT_EFORMAT if a file that begins with head[n] cannot hold 16-bit ids, because it looks
+ * like text or has a known format. A file of ids does not look like text: the most frequent ids are
+ * small, so their high bytes look like control characters. But if all ids are below 256, the file
+ * looks like UTF-16. So a file whose name ends in .bin is not checked for UTF-16. */
 static int check_tokens(const uint8_t *head, size_t n, uint64_t size, const char *path,
                         sgt_error *err)
 {
@@ -185,8 +186,9 @@ static int foreign_header(sgt_shard_header *h, uint64_t size, const uint8_t *hea
     return SGT_OK;
 }
 
-/* Read the header after words 0 to 2, which are llm.c's. If word 3, the revision, is 0, sgt did not
- * write the file, and the other words are ignored. */
+/* Read the header from word 3 on; words 0 to 2, whose layout is llm.c's, have already been read.
+ * Word 3 is the revision. If it is 0, sgt did not write the file, and all further words are
+ * ignored. */
 static int read_own_words(sgt_shard_header *h, const uint32_t *words, const char *path,
                           sgt_error *err)
 {
