@@ -26,8 +26,8 @@ sgt_lr_range sgt_advice_lr(uint64_t parameters)
     const sgt_lr_range *r = table, *last = r + sizeof table / sizeof *table - 1;
     const double p = (double)parameters;
     if (parameters < SGT_LR_SMALLEST) return small_range(parameters);
-    /* a model between two neighbouring sizes belongs to the nearer one by ratio; the border is the
-     * geometric mean of the two sizes */
+    /* A model whose size lies between two published sizes gets the range of the nearer one.
+     * Nearness is a ratio of sizes, so the border between two sizes is their geometric mean. */
     while (r < last && p * p > (double)r[0].parameters * (double)r[1].parameters) r++;
     return *r;
 }
@@ -119,7 +119,7 @@ static int ascending(const void *a, const void *b)
     return (x > y || isnan(x)) - (x < y || isnan(y));
 }
 
-/* Sort the n numbers in place, and return their median. */
+/* Sort the array of n losses or norms in place, and return their median. */
 static double median(double *of, uint64_t n)
 {
     qsort(of, n, sizeof *of, ascending);
@@ -142,14 +142,15 @@ static double mean_of_last(const sgt_diagnosis *d, uint64_t n)
     return sum / (double)n;
 }
 
-/* Update d->diverged. The run diverges if the mean of the last SGT_MEAN_STEPS losses stays above
- * d->start by more than noise explains. The margin for noise is sqrt(2 / SGT_MEAN_STEPS) times
- * d->chance: the difference of two such means varies less than a single loss does, by this factor.
+/* Update d->diverged. The run diverges if the mean of the last SGT_MEAN_STEPS losses exceeds
+ * d->start, for SGT_ABOVE_STEPS steps in a row, by more than noise can explain. Noise may explain a
+ * difference of sqrt(2 / SGT_MEAN_STEPS) * d->chance: d->chance is the limit for a single loss, and
+ * the difference of two means of SGT_MEAN_STEPS losses varies less by this factor.
  *
- * d->start is the mean of the first SGT_MEAN_STEPS losses. If the loss rises during these first
- * steps, their mean would be too high. So d->start is at most the first loss plus a margin: a tenth
- * of the first loss or, if that is more, d->chance / 2. The margin is needed because the first loss
- * is a single, noisy value. */
+ * d->start is the mean of the first SGT_MEAN_STEPS losses. If the loss already rises during these
+ * steps, that mean is too high for a comparison. So d->start is at most the first loss plus a
+ * margin: a tenth of the first loss or, if that is more, d->chance / 2. The margin is needed
+ * because the first loss is a single, noisy value. */
 static void watch_start(sgt_diagnosis *d, uint64_t step, double loss)
 {
     if (d->seen == 1) d->first = loss;
@@ -273,10 +274,10 @@ static int has_early_spike(sgt_diagnosis *d, uint64_t step)
     return 0;
 }
 
-/* Track a rise of the loss. Return whether a spike has just ended, which is so if the loss has lost
- * three quarters of its rise, or if the peak is the last step of the run. If the loss has not
- * fallen back SGT_SPIKE_LASTS steps after its peak, the rise is not a spike: the data may have
- * changed. */
+/* Track a rise of the loss from d->before to its highest value, d->peak. Return whether a spike has
+ * just ended: whether the loss has fallen back by three quarters of that rise, or the peak is the
+ * last step of the run. If the loss has not fallen back SGT_SPIKE_LASTS steps after the peak, the
+ * rise does not count as a spike: the data may have changed. */
 static int was_spike(sgt_diagnosis *d, uint64_t step, double loss)
 {
     if (d->seen == SGT_SPIKE_LEAST + 1 && has_early_spike(d, step)) return 1;
@@ -296,8 +297,8 @@ static double norm_before_spike(const sgt_diagnosis *d, double grad_norm)
 {
     double last[SGT_SPIKE_STEPS];
     uint64_t n = d->seen < SGT_SPIKE_STEPS ? d->seen - 1 : SGT_SPIKE_STEPS - 1, below = 0;
-    /* first count the norms that are far below grad_norm: at most steps, this shows without sorting
-     * that there is no spike */
+    /* Count the norms below grad_norm / SGT_SPIKE_NORM. Usually they are no majority; then
+     * grad_norm is no spike, and the norms need not be sorted to find their median. */
     for (uint64_t i = 0; i < n; i++) below += grad_norm > SGT_SPIKE_NORM * d->norms[i];
     return n >= SGT_SPIKE_BEFORE && below > n / 2 ? median_of_last(d, d->norms, last, n) : 0;
 }
@@ -315,12 +316,13 @@ static double mean_of(const double *block, unsigned first, unsigned end, double 
 
 /* Return the mean loss over the second half of all steps if the loss is flat, else 0. The loss is
  * flat if the mean over that half differs from the mean over the quarter before it by less than
- * SGT_FLAT_PART times the loss, and if the standard error of the difference is small enough. A loss
- * below half a nat never counts as flat, because it cannot fall much further.
+ * SGT_FLAT_PART times the loss, and if twice the standard error of this difference is below that
+ * limit, too. A loss below half a nat never counts as flat, because it cannot fall much further.
  *
- * The means are computed from blocks, each of which holds the mean loss of block_steps steps. When
- * all SGT_FLAT_BLOCKS blocks are full, each pair of blocks is merged and block_steps is doubled, so
- * that the blocks always cover all steps of the run. */
+ * The losses are stored as blocks: each entry of d->block is the mean loss of block_steps
+ * successive steps. When all SGT_FLAT_BLOCKS blocks are full, each pair of blocks is merged and
+ * block_steps is doubled, so a fixed number of blocks covers all steps of the run, whatever its
+ * length. */
 static double flat_loss(sgt_diagnosis *d, double loss)
 {
     double error2[2];
@@ -352,9 +354,9 @@ static int first_time(sgt_diagnosis *d, unsigned what, int there)
     return 1;
 }
 
-/* Return the advice that would have avoided the update of the spike at `step`. It includes
- * --skip-spikes only after SGT_SPIKE_STEPS steps, because that option needs as many steps before it
- * can detect a spike. */
+/* Return the advice for a spike at `step`: which options would have limited or skipped the update
+ * that caused it. --skip-spikes is included only after SGT_SPIKE_STEPS steps, because it must have
+ * seen that many steps before it can detect a spike. */
 static const char *against_spike(uint64_t step)
 {
     return step > SGT_SPIKE_STEPS ? "a low --grad-clip limits such an update, and --skip-spikes 6 "

@@ -7,9 +7,10 @@
 
 /* The usual range of learning rates for one model size, with AdamW and 64 rows per step. */
 typedef struct sgt_lr_range {
-    /* Number of parameters of the published model whose range this is. That model is the nearest to
-     * the caller's model by ratio of sizes. For a model below SGT_LR_SMALLEST parameters, whose
-     * range is computed, this is the caller's own number. */
+    /* Number of parameters of the model for which this range is known. This is the published model
+     * whose size is nearest to the caller's, by ratio. Models below SGT_LR_SMALLEST have no
+     * published range; for them a range is computed, and this is the caller's own number of
+     * parameters. */
     uint64_t parameters;
     double low, high;
     /* the learning rate that --lr auto chooses with 64 rows per step: equal to `low` for models of
@@ -96,7 +97,8 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
  * swing is reported before that many steps. */
 #define SGT_SWINGS 4
 #define SGT_SWING_STEPS 64
-/* the noise is measured by comparing losses that are 1, 2, ... SGT_NOISE_LAGS steps apart */
+/* To measure the noise, losses are compared with the losses 1, 2, ... SGT_NOISE_LAGS steps
+ * before. */
 #define SGT_NOISE_LAGS 4
 #define SGT_SPIKE_STEPS 128
 #define SGT_SPIKE_NOISE 7
@@ -106,21 +108,25 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
 #define SGT_SPIKE_NORM 10
 #define SGT_SPIKE_LEAST 20
 #define SGT_FLAT_BLOCKS 128
-/* initial number of steps per block; 64 blocks are needed, so no loss counts as flat before step
- * 256 */
+/* Number of steps whose losses a block averages at first; flat_loss doubles it as the run goes on.
+ * The test for a flat loss needs SGT_FLAT_BLOCKS / 2 = 64 full blocks, so it cannot succeed before
+ * step 256. */
 #define SGT_FLAT_BLOCK 4
-/* the loss counts as flat if it changes by less than this fraction of itself */
+/* the loss counts as flat if the mean over the latter half of the run and the mean over the quarter
+ * before it differ by less than this fraction of the loss */
 #define SGT_FLAT_PART 0.005
 /* number of losses in each mean that is compared with the loss at the start of the run */
 #define SGT_MEAN_STEPS 20
 /* a run diverges if the mean loss is above the loss at the run's start for this many steps in a
  * row */
 #define SGT_ABOVE_STEPS 50
-#define SGT_RISE_STEPS 5 /* number of losses whose mean is watched for a rise after the warm-up */
+/* number of losses in the moving average that is watched for a rise after the warm-up */
+#define SGT_RISE_STEPS 5
 /* A rise counts only if it happens at most this many steps after the warm-up. It may be confirmed
  * and reported later, up to twice as many steps after the warm-up. */
 #define SGT_RISE_WITHIN 64
-#define SGT_RISE_PART 0.05 /* smallest rise that counts, as a fraction of the loss */
+/* smallest rise of that average that counts, as a fraction of the loss */
+#define SGT_RISE_PART 0.05
 /* Used only if there was a spike in the first SGT_SPIKE_LEAST steps: a rise then counts only if the
  * mean loss is still above this fraction of the loss at which the rise began. If the mean is lower,
  * the rise was probably part of the spike. */
@@ -128,8 +134,8 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
 
 typedef struct sgt_diagnosis {
     double lr; /* rate of the run */
-    /* largest deviation of a single loss, in nats, that noise may explain: six standard
-     * deviations */
+    /* largest deviation of a single loss from its expected value that noise may explain, in nats:
+     * six standard deviations */
     double chance;
     int skipping;  /* 1: --skip-spikes is on */
     unsigned told; /* bit set of the kinds of report already given; a kind is reported only once */
@@ -142,12 +148,13 @@ typedef struct sgt_diagnosis {
     /* ring buffers of the latest losses and gradient norms, which may be NaN */
     double recent[SGT_SPIKE_STEPS], norms[SGT_SPIKE_STEPS];
     uint64_t seen; /* number of losses so far */
-    /* spike: step of the highest loss of the latest rise, 0: no rise yet; before: median of the
-     * losses before that rise */
+    /* The latest rise that was far above the losses before it. spike: step of its highest loss, 0:
+     * no such rise yet; peak: that loss; before: median of the losses before the rise. */
     uint64_t spike;
     double peak, before;
-    int spiking; /* 1: the loss has risen to `peak` and not yet fallen back from it */
-    int early;   /* 1: there was a spike in the first SGT_SPIKE_LEAST steps */
+    /* 1: the loss has risen to `peak`, and it is not yet known whether it will fall back */
+    int spiking;
+    int early; /* 1: there was a spike in the first SGT_SPIKE_LEAST steps */
     /* block: mean loss of each block of block_steps steps; sum: sum of the losses in the block that
      * is not yet full */
     double block[SGT_FLAT_BLOCKS], sum;
@@ -163,8 +170,8 @@ typedef struct sgt_diagnosis {
      * ends */
     double lr_most;
     uint64_t warm;
-    /* means: ring buffer of the latest SGT_RISE_STEPS values of a moving average over
-     * SGT_RISE_STEPS losses; low: the lowest value that has left the ring buffer */
+    /* means: the last SGT_RISE_STEPS values of a moving average over SGT_RISE_STEPS losses, as a
+     * ring buffer; low: lowest value of that average among those no longer in the ring buffer */
     double means[SGT_RISE_STEPS], low;
     /* from: loss at which the largest rise so far began; rise: amount of that rise */
     double from, rise;

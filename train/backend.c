@@ -24,7 +24,8 @@ const sgt_variant sgt_variants[SGT_VARIANTS] = {
     {"norm-bias", "let LayerNorm's kernel add the bias of the matrix product before it"},
 };
 
-/* Return the set of variants named by a word of n bytes, or -1 if the word is unknown. */
+/* Return the variants for which a word of n bytes stands, as a bit set, or -1 if the word is
+ * unknown. The words are `none`, `default`, `all` and the names of variants. */
 static int64_t word_set(const char *word, size_t n)
 {
     static const struct {

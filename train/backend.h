@@ -35,8 +35,8 @@
  * tensors. */
 typedef enum sgt_optim_kind { SGT_ADAMW, SGT_SGD, SGT_MUON } sgt_optim_kind;
 
-/* The optimizer's options, most of which are set by the command line. An update uses them as float,
- * even those that are stored as double here. */
+/* The optimizer's options, most of which the command line sets. Updates compute in float32, so the
+ * members of type double are rounded to float before use. */
 typedef struct sgt_optim {
     sgt_optim_kind kind;
     /* options of AdamW, which also apply to the tensors that SGT_MUON updates with AdamW */
@@ -267,8 +267,8 @@ typedef struct sgt_backend_options {
     sgt_model model;
     sgt_optim optim;
     uint32_t batch, seq; /* batch: rows per micro-step on this rank; seq: tokens per row, T */
-    /* Micro-steps per step; 0 means 1. With dropout, the backend needs it to number the rows of a
-     * step across its micro-steps. */
+    /* Micro-steps per step; 0 means 1. The backend needs it only for dropout, which draws the mask
+     * of each row from the row's index among all rows of the step. */
     uint32_t accum;
     int threads; /* CPU threads, at least 1 */
     sgt_notice notice;
@@ -278,8 +278,8 @@ typedef struct sgt_backend_options {
     /* (layers) array of sgt_recompute, one for each layer, read only while the backend opens; NULL:
      * all layers use `recompute` */
     const uint8_t *recompute_at;
-    /* Maximum distance of a step's loss and gradient norm above their averages over recent steps,
-     * in standard deviations (outliers.h). If either exceeds it, the update is skipped. 0: no
+    /* Limit for spikes. If the loss or the gradient norm of a step exceeds its average over recent
+     * steps by more than this many standard deviations, the update is skipped (outliers.h). 0: no
      * update is skipped. */
     double skip_spikes;
     double loss_scale; /* initial loss scale for fp16; 0 means 65536 */
@@ -300,18 +300,21 @@ typedef struct sgt_backend_options {
      * gains. A CPU backend supports only no_overlap, with which no update is deferred. */
     int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic;
     uint32_t variants; /* set of SGT_VARIANT_*, for CUDA */
-    /* Two strings that are read only while the backend opens. `cache`: folder with timing results
-     * by device and shape, created if missing; NULL: no cache. `choices`: the matrix-product
-     * algorithms that the run used before it was resumed (text of sgt_backend.choices); with
-     * `deterministic`, they are used again instead of timing anew. */
+    /* Two strings that are read only while the backend opens. `cache`: folder that stores measured
+     * times of this device, so that later runs need not measure them again; created if missing;
+     * NULL: no cache. `choices`: if the run was resumed, the matrix-product algorithms that it used
+     * before (text of sgt_backend.choices). With `deterministic`, these algorithms are used again
+     * instead of timing anew. */
     const char *cache, *choices;
     /* 1: with CUDA, wait for each kernel after its launch, so that an error message names the
      * kernel. CUDA graphs are then disabled. */
     int sync_kernels;
-    /* results of the self-check, read only while the backend opens: a path that failed is not used;
-     * NULL: there was no self-check, and all paths may be used */
+    /* The self-check's verdict on each path (alternative implementation) of the CUDA backend, read
+     * only while the backend opens. A path that failed is not used. NULL: no self-check was made,
+     * and all paths may be used. */
     const sgt_verdicts *verdicts;
-    /* 1: use the matrix-product algorithms that were fastest without checking their results */
+    /* 1: use the matrix-product algorithms that timing selects without checking that their results
+     * are correct */
     int unverified;
     uint32_t card; /* index of the CUDA device to use without ranks; only the self-check sets it */
     /* 1: do not time anything while the backend opens. Only the self-check sets this. Matrix
@@ -369,8 +372,8 @@ static inline void sgt_batch_starts(const sgt_batch *rows, size_t batch, size_t 
 typedef struct sgt_backend sgt_backend;
 struct sgt_backend {
     const char *name; /* "cpu" */
-    /* name of the kernels, such as "avx512"; both `level` and `library` affect the last bits of
-     * results */
+    /* name of the CPU or GPU kernels in use, such as "avx512"; with different kernels or a
+     * different `library`, results differ in their last bits */
     const char *level;
     const char *library; /* library for matrix products: "own matrix products", "cuBLASLt ..." */
     /* delay of the metrics in steps: the metrics of step s can be read only after step s + lag was
@@ -453,8 +456,9 @@ extern const char *const sgt_precision_words[], *const sgt_recompute_words[],
  * needed. Return SGT_EUNSUPPORTED if a CPU does not support an option, with a message that names
  * the option. */
 int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_error *err);
-/* Prefault the n bytes at p with all threads, and clear a byte of each page. The kernel clears each
- * page at its first use, which takes half of the startup time. */
+/* Prefault the n bytes at p with `threads` threads, by writing a zero byte to each page. The kernel
+ * clears a page when it is first written; for the backend's memory, this takes half of the startup
+ * time. */
 void sgt_cpu_prefault(char *p, size_t n, int threads);
 
 /* Estimate how much memory a CPU backend with these options would allocate, by kind and in total.

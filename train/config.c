@@ -17,7 +17,7 @@
 /* maximum of --loss-scale, far above 65504, the largest number in fp16 */
 #define MAX_LOSS_SCALE (1 << 24)
 
-/* bits for `flags` in a row of the option table; base/option.h defines further bits */
+/* bits of `flags`, a member of each option's row in the table below; only this file uses them */
 enum {
     MAY_CHANGE = 1, /* may differ on --resume */
     /* The option describes the machine. Its value may differ between ranks, and it is written to
@@ -33,8 +33,9 @@ enum {
     LENGTH = 128, /* determines how long to train */
     HERE = 256    /* never taken from a checkpoint */
 };
-/* Values for `needs` in a row of the option table: the condition without which the option has no
- * effect. Options whose condition is not met are rejected or omitted. */
+/* Values of `needs`, a member of a row in the option table. They name the condition without which
+ * the option has no effect, for example ADAMW: the optimizer must be AdamW. If the condition is not
+ * met, the option is rejected if the user set it, and is not written to JSON. */
 enum { SHARDS = 1, EXAMPLES, DOCUMENTS, ADAMW, BETAS, SGD, MOMENTUM, FP16 };
 
 static const char *const devices[] = {"auto", "cpu", "cuda", NULL};
@@ -574,7 +575,8 @@ static int compare(const sgt_config *s, const char *text, const comparison *how,
         /* if the run began with --init, its shape came from the initial model, and --model was not
          * used */
         if (row == &sgt_config_rows[SGT_SET_MODEL] && kept.init) continue;
-        /* `text` without variants was written by an older version, before there were variants */
+        /* if `text` has no variants, a version of sgt that did not have variants yet wrote it: do
+         * not compare them */
         if (row == &sgt_config_rows[SGT_SET_VARIANT] && !kept.variant) continue;
         if (!render(now, MAX_VALUE, s, row) || !render(then, MAX_VALUE, &kept, row))
             rc = sgt_fail_memory(err, "options");

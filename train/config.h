@@ -90,8 +90,9 @@ enum {
 };
 
 typedef enum sgt_device_kind { SGT_DEVICE_AUTO, SGT_DEVICE_CPU, SGT_DEVICE_CUDA } sgt_device_kind;
-/* Value of --recompute for its word "auto": the index after those of sgt_recompute. With "auto",
- * each layer's recomputation is chosen so that the run fits in the free memory. */
+/* Value of --recompute for its word "auto". The words before it have the values of sgt_recompute (0
+ * to 2). With "auto", each layer's recomputation is chosen so that the run fits in the free
+ * memory. */
 enum { SGT_RECOMPUTE_AUTO = 3 };
 
 /* The values of all options. If an option is one of several words, its field holds the index of the

@@ -27,10 +27,10 @@
 
 #define RING 4    /* larger than any backend's lag */
 #define RECENT 20 /* number of latest steps whose losses are averaged for the summary at the end */
-/* The time that steps wait for their rows is averaged over WAIT_STEPS steps. The average counts as
- * long if it exceeds both SLOW_MS milliseconds and the fraction SLOW_PART of the step time. The
- * file system then counts as slow if reading a page takes more than READ_MS milliseconds in each of
- * READS attempts. */
+/* Steps may wait for their rows because the file system is slow. The waiting time is averaged over
+ * WAIT_STEPS steps. The average counts as long if it exceeds both SLOW_MS milliseconds and
+ * SLOW_PART times the step time. Then READS pages are read as a test: the file system counts as
+ * slow if each read takes more than READ_MS milliseconds. */
 #define WAIT_STEPS 16
 #define SLOW_MS 2
 #define SLOW_PART .2
@@ -48,8 +48,8 @@ typedef struct watch {
     const sgt_trainer *t;
     sgt_events *events; /* TensorBoard event file; NULL if this rank does not write one */
     double flops;       /* floating-point operations needed per token */
-    /* highest measured speed of one device, the base of the MFU, in floating-point operations per
-     * second; 0: unknown */
+    /* highest measured speed of a single device, in floating-point operations per second, to which
+     * the MFU refers; 0: unknown */
     double peak;
     /* start: time at which this call began; epoch_start: time at which the current epoch began;
      * epoch_loss: sum of the current epoch's losses */
@@ -58,8 +58,8 @@ typedef struct watch {
     uint64_t epoch_steps;
     /* diagnosis of all steps of the run, including those before a resume */
     sgt_diagnosis diagnosis;
-    /* spikes: number of updates skipped as spikes since the run began; row: number of latest
-     * updates in a row that were skipped as spikes */
+    /* spikes: number of updates skipped as spikes since the run began; row: how many updates
+     * without interruption, up to the latest step, were skipped as spikes */
     uint64_t spikes, row;
     sgt_train_losses losses; /* losses of this call; copy_losses fills in their mean */
     double recent[RECENT];   /* ring buffer of losses: step s is at index s % RECENT */
@@ -302,17 +302,19 @@ typedef struct loop {
     uint64_t saved, failed;
     watch watch;
     double step_seconds; /* sum of the step times in the log */
-    uint64_t step_peak;  /* peak memory in bytes until the end of the latest step in the log */
-    uint64_t held;       /* bytes allocated on a device that has its own memory; 0 on a CPU */
-    /* number of documents that began in this rank's rows during this call */
+    /* peak memory of the process up to the end of the latest step in the log, in bytes */
+    uint64_t step_peak;
+    uint64_t held; /* bytes allocated on a device that has its own memory; 0 on a CPU */
+    /* number of documents that began in the rows of this rank since this call of sgt_train
+     * started */
     uint64_t begun;
-    /* number of documents that began in all tokens trained on, from the start of the run to the
+    /* number of documents that began in the rows of all ranks, from the start of the run to the
      * latest save */
     uint64_t documents;
-    /* How long steps wait for their rows, in the current group of WAIT_STEPS steps. waits_since:
-     * time at which the group began; waits: seconds that its steps have waited; reads: number of
-     * file reads by this process before the group; waits_said = 1: a slow file system was
-     * reported. */
+    /* Waiting for rows in the current group of WAIT_STEPS steps. waits_since: time at which the
+     * group began; waits: seconds for which its steps have waited; reads: number of file reads of
+     * this process before the group began; waits_said = 1: a slow file system was reported, which
+     * is done only once. */
     double waits_since, waits;
     long reads;
     int waits_said;
@@ -334,8 +336,9 @@ static int over_ranks(const loop *l, double *x, size_t n, sgt_error *err)
  * struct as an array and sum it over the ranks in one call. */
 typedef struct sums {
     double loss, targets;
-    /* rows: number of rows with at least one target; squares: sum over these rows of (sum of the
-     * row's losses)^2 / (number of its targets) */
+    /* rows: number of rows that have a target. squares: sum over these rows of (sum of the row's
+     * losses)^2 / (number of its targets), from which the variance of the rows' mean losses is
+     * computed. */
     double rows, squares;
     sgt_text_loss text;
 } sums;
@@ -393,7 +396,8 @@ static int evaluate(loop *l, sgt_metrics *m, sgt_error *err)
     sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "evaluation", "evaluation");
     l->val_tokens += (uint64_t)all.targets;
     m->val_loss = all.targets > 0 ? plain(all.loss / all.targets) : (double)NAN;
-    /* variance of the rows' mean losses; each row has the weight (its targets) / (all targets) */
+    /* weighted variance of the rows' mean losses; the weight of a row is its number of targets,
+     * divided by the number of all targets */
     const double variance = (all.squares - all.loss * m->val_loss) / all.targets;
     m->val_noise = all.rows > 1 ? sqrt(fmax(variance, 0) / (all.rows - 1)) : 0;
     m->val_bits_per_byte = sgt_bits_per_byte(&all.text);

@@ -92,7 +92,8 @@ int sgt_paths_child(const char *what)
 typedef struct listener {
     const sgt_paths_options *o;
     sgt_verdicts *v;
-    size_t next;  /* index of the path that is being tried, or of the next path to try if none is */
+    /* index of the path that is being tried; if none is, index of the next path to try */
+    size_t next;
     int trying;   /* 1: path `next` has begun */
     int noise;    /* descriptor of the memory file that receives the child's output */
     double until; /* time, as given by sgt_now, until which the child must send its next message */

@@ -28,9 +28,9 @@ typedef struct sgt_verdicts {
  * the descriptor SGT_CHECK_PIPE. */
 enum { SGT_CHECK_PIPE = 3 };
 typedef struct sgt_check_message {
-    /* seconds > 0: the next path begins, or the current path may take this many more seconds.
-     * seconds = 0: the current path has ended, with the result `verdict`. seconds < 0: no path can
-     * be tried, for the reason in `why`. */
+    /* What the message tells. seconds > 0: the child begins the next path, or needs this many more
+     * seconds for the current one. seconds = 0: the current path has ended, with the result
+     * `verdict`. seconds < 0: the child cannot try any path, for the reason in `why`. */
     int seconds;
     char verdict[12], why[SGT_CHECKED_WHY];
 } sgt_check_message;

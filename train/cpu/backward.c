@@ -47,9 +47,9 @@ static void bias(sgt_cpu_backend *c, float *db, const void *dout, size_t width)
     }
 }
 
-/* Round from[at] .. from[at + n - 1], the gradients of a matrix product's output, to the format of
- * matrix products. The results go to buf.packed_dy if matrix products take bfloat16, else to dy, at
- * the same indexes. dy and `from` may be the same array. */
+/* Round n gradients of a matrix product's output, from[at] .. from[at + n - 1], as operands of the
+ * next matrix products. If these take bfloat16, write the results to buf.packed_dy, else to dy, at
+ * the indexes at .. at + n - 1. dy and `from` may be the same array. */
 static void finish(const sgt_cpu_backend *c, float *dy, const float *from, size_t at, size_t n)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -78,7 +78,8 @@ static void gelu(sgt_cpu_backend *c, const sgt_cpu_block *l)
     for (size_t t = 0; t < s->tiles; t++) {
         size_t n, r = sgt_cpu_tile(s, t, &n);
         for (size_t at = 4 * r * C; at < 4 * (r + n) * C;
-             /* round C floats at a time, so that they are still in the L1 cache after dropout */
+             /* apply GELU's derivative to C floats, then round them: so few are still in the L1
+              * cache */
              at += C) {
             s->k->gelu_backward(c->buf.dwide + at, c->buf.dwide + at, l->fc + at, C,
                                 s->o.model.gelu);
@@ -119,10 +120,10 @@ static void finish_attention(sgt_cpu_backend *c)
     }
 }
 
-/* Return the gradient of a branch's output: the gradient of the residual stream, to which the
- * branch's dropout is applied, and which `finish` then rounds. Without dropout and rounding, return
- * buf.dx itself, else `out`. If shape.bf16 is set, the rounded result is in buf.packed_dy and not
- * in `out`. */
+/* Return the gradient of a residual branch's output. It is buf.dx, the gradient of the residual
+ * stream, with the branch's dropout applied and then rounded by `finish`. If there is neither
+ * dropout nor rounding, the result is buf.dx itself; otherwise it is written to `out`, which is
+ * returned. Exception: if shape.bf16 is set, the rounded gradient is in buf.packed_dy. */
 static const float *branch(sgt_cpu_backend *c, const sgt_cpu_block *l, uint32_t site, float *out)
 {
     const sgt_cpu_shape *s = &c->shape;

@@ -25,13 +25,15 @@
 #include "kernels/muon.h"
 #include "train/log/trace.h"
 
-/* maximum number of rows whose logits are in memory, if planned products compute the head */
+/* The head's logits are computed for one chunk of rows at a time. This is the maximum number of
+ * rows per chunk if planned matrix products (kernels/cpu) compute the head. */
 #define SGT_HEAD_ROWS 256
-/* maximum number of rows that sgt_head_run computes per call in float32; in bf16, twice as many */
+/* maximum number of rows per chunk if sgt_head_run computes the head in float32; twice as many in
+ * bf16 */
 #define SGT_OWN_HEAD_ROWS 512
 #define SGT_PIECE 65536 /* maximum number of floats that one task of the optimizer updates */
-/* number of floats that are updated before they are rounded and copied, so that they are still in
- * the L1 cache */
+/* Number of parameters that a task updates before it rounds and copies them for matrix products.
+ * They are few, so that they are still in the L1 cache when they are copied. */
 #define SGT_UPDATE_FLOATS 2048
 #define SGT_BIAS_COLUMNS 128 /* number of columns that one task sums for a bias gradient */
 /* number of columns of the embedding gradients that one task computes */
@@ -94,8 +96,8 @@ typedef struct sgt_cpu_shape {
     /* tile: number of positions that one task computes; tiles: number of such tasks for all N
      * positions */
     size_t tile, tiles;
-    /* head_rows: number of rows per chunk, for which the head is computed at a time; head_last:
-     * number of rows in the last chunk */
+    /* The head is computed for one chunk of rows at a time. head_rows: number of rows per chunk;
+     * head_last: number of rows in the last chunk, which may be smaller. */
     size_t head_rows, head_last;
     size_t scratch_floats; /* floats of each thread's scratch */
     float scale;           /* attention's 1/sqrt(D) */
@@ -112,7 +114,8 @@ typedef struct sgt_cpu_shape {
 typedef struct sgt_cpu_buffers {
     sgt_arena arena;
     float *params, *grads; /* flat arrays of all tensors */
-    /* chunks of gradients received from other ranks (ranks.c); NULL if there are no ranks */
+    /* memory that receives chunks of gradients from the other ranks (ranks.c); NULL if there are no
+     * ranks */
     float *received;
     /* First moments m and second moments v: float, or bfloat16 if optim.bf16_moments is set. v
      * contains only the tensors that have second moments (see sgt_cpu_second). */
@@ -137,11 +140,11 @@ typedef struct sgt_cpu_buffers {
     /* (tiles, 2, C) array: for each tile, its partial sums of the gradients of a LayerNorm's weight
      * and bias */
     float *partial;
-    /* (threads, scratch_floats): scratch memory of each thread, for attention and in bf16 for one
-     * row of C floats */
+    /* (threads, scratch_floats) array: one row of scratch memory for each thread. Attention uses it
+     * and, in bf16, the kernels that compute one row of C floats before rounding it. */
     float *scratch;
-    /* for each task that computes embedding gradients: the amount by which it increased the sum of
-     * squares of wte's gradient */
+    /* Array with one element for each task that adds up embedding gradients: by how much the task
+     * increased the sum of squares of wte's gradient. */
     double *grown;
     /* (update.piece_count) array: for each piece, the sum of squares of its gradients */
     double *squares;
@@ -153,25 +156,29 @@ typedef struct sgt_cpu_buffers {
 typedef struct sgt_cpu_step {
     uint64_t number; /* number of the step, for dropout */
     float dropping;  /* dropout probability in the current pass; 0 during an evaluation */
-    /* Number of this rank's first row in the current micro-step, counted over all micro-steps and
-     * ranks of the step. This rank's row b has the number row + b * ranks. Dropout depends on these
-     * numbers. */
+    /* Index of this rank's first row of the current micro-step among all rows of the step, over all
+     * micro-steps and ranks. This rank's row b has the index row + b * ranks. Dropout draws each
+     * row's mask from this index. */
     uint64_t row;
-    /* 1: the next micro-step is the step's first, so it overwrites the gradients, which are those
-     * of the previous step */
+    /* 1: the next micro-step is the first one of its step. The gradients in memory are then those
+     * of the previous step, so matrix products overwrite them; in later micro-steps, they add to
+     * them. */
     int fresh;
     sgt_scaler scaler;
-    double nominal;   /* factor by which each loss is multiplied, including the loss scale */
+    /* factor by which the gradient of each target's loss is multiplied, including the loss scale */
+    double nominal;
     double loss_sum;  /* sum of the step's losses so far */
     uint64_t counted; /* number of targets so far */
-    /* sum of squares of the gradient of the head's weight, as it was after the head's last matrix
-     * product */
+    /* sum of squares of the gradient of the head's weight, taken after the head's last matrix
+     * product of the micro-step; if the head is tied to wte, the embeddings later add to this
+     * gradient */
     double head_squares;
-    /* Sum of squares of wte's gradient. If the head is tied to wte, the head computes this gradient
-     * first; this is then only the amount by which the embeddings have increased head_squares. */
+    /* Sum of squares of wte's gradient if the head has its own weight. If the head is tied to wte,
+     * both have the same gradient, and head_squares counts what the head computed of it. This is
+     * then only the amount by which the embeddings have increased that sum. */
     double token_squares;
-    /* (N) array of the caller that eval fills in, or NULL: 1 if no id has a larger logit than the
-     * target, else 0 */
+    /* (N) array that the caller of `eval` provides and that the head fills in: 1 if no id has a
+     * larger logit than the target, else 0; NULL: not requested */
     uint8_t *greedy;
     uint64_t last; /* index of the step that last_metrics describes */
     sgt_step_metrics last_metrics;
@@ -183,8 +190,8 @@ typedef struct sgt_cpu_piece {
     size_t offset, count;
     size_t second; /* index in buf.v */
     int decay;
-    /* 1: the matrix products of the backward pass sum the squares of these gradients, so
-     * sgt_cpu_squares need not read them again */
+    /* 1: the backward pass's matrix products have summed the squares of these gradients, so
+     * sgt_cpu_squares need not read the gradients for that */
     int squared;
     int muon;   /* 1: the piece belongs to a matrix that Muon updates */
     int first;  /* 1: first piece of its tensor */
@@ -198,18 +205,19 @@ typedef struct sgt_cpu_update {
     /* the pieces that this rank updates, in the order of the model's tensors; without ranks, all
      * pieces */
     sgt_cpu_piece *pieces;
-    /* turn: index in `pieces` of the piece with which a pass begins. The pass goes on to the end of
-     * `pieces` and then through the first `turn` pieces, those of the token embedding, which are
-     * needed last. */
+    /* turn: index in `pieces` of the piece with which a pass begins. The token embedding's pieces
+     * are the first `turn` ones in `pieces`, but they are needed last. So a pass starts after them,
+     * goes to the end of `pieces`, and then updates the token embedding. */
     size_t piece_count, turn;
-    /* 1: the last pass was deferred, so some of its pieces may not be updated yet */
+    /* 1: the last pass was deferred and is not known to be complete, so some pieces may still have
+     * old parameters */
     int behind;
     sgt_beside pending; /* the pieces of the deferred pass */
     /* constants of the update: index 0 is for tensors without weight decay, index 1 for those with
      * it */
     sgt_adamw adamw[2];
     sgt_sgd sgd[2];
-    /* index of the update, from which the random numbers for rounding moments derive
+    /* index of this update; the random numbers that round bfloat16 moments are drawn from it
      * (kernels/moments.h) */
     uint64_t draw;
 } sgt_cpu_update;
@@ -233,10 +241,11 @@ typedef struct sgt_cpu_backend {
     sgt_cpu_update update;
     sgt_cpu_report report;
     sgt_cpu_block *blocks;
-    /* share_cheap: first block that recomputes anything; share_inside: first block that recomputes
-     * everything; share_last: last block that recomputes anything. Blocks share memory for the
-     * activations that they recompute. When the backward pass begins, it still holds those of
-     * share_last. */
+    /* Blocks that recompute activations. share_cheap: first block that recomputes anything;
+     * share_inside: first block that recomputes everything; share_last: last block that recomputes
+     * anything. The recomputed activations of all these blocks use the same memory. So when the
+     * backward pass begins, this memory still holds the activations of share_last, which need not
+     * be recomputed. */
     sgt_cpu_block *share_cheap, *share_inside, *share_last;
     sgt_cpu_linear linear[SGT_LINEARS];
     sgt_head head; /* used if own_head */
@@ -290,9 +299,10 @@ void sgt_cpu_backward(sgt_cpu_backend *c);
  * block's tensor, so that the forward pass can read this tensor. */
 void sgt_cpu_settle(sgt_cpu_backend *c);
 void sgt_cpu_settle_to(sgt_cpu_backend *c, const sgt_cpu_block *l, size_t tensor);
-/* For each piece, set its entry in buf.squares to the sum of squares of its gradients, and return
- * the sum of all entries. Unless `all` is set, skip pieces whose `squared` is 1: their entry is 0,
- * because the matrix products of the backward pass have summed their squares already. */
+/* Set the entry of each piece in buf.squares to the sum of squares of the piece's gradients, and
+ * return the sum of all entries. Unless `all` is set, pieces with `squared` == 1 are skipped and
+ * their entries are 0: the matrix products of the backward pass have already counted their
+ * squares. */
 double sgt_cpu_squares(sgt_cpu_backend *c, int all);
 /* Return the squared norm of all gradients. Matrix products sum squares in float, which may
  * overflow although all gradients are finite. If that happens, all squares are summed again in
@@ -364,9 +374,10 @@ static inline size_t sgt_cpu_tile(const sgt_cpu_shape *s, size_t t, size_t *rows
 
 /* Return SGT_LINEAR_* of the tensor if Muon updates it, else -1. */
 int sgt_cpu_by_muon(const sgt_cpu_shape *s, size_t tensor);
-/* Matrices that Muon updates have no second moments, so buf.v is shorter than buf.m. Return the
- * index in buf.v of the second moments of tensor `tensor` or, if it has none, of the next tensor
- * that has some. If there is no such tensor, return the number of floats in buf.v. */
+/* Return the index in buf.v at which the second moments of tensor `tensor` begin. Matrices that
+ * Muon updates have no second moments, so buf.v is shorter than buf.m. For such a matrix, return
+ * the index at which the next tensor's second moments begin; past the last tensor, return the
+ * length of buf.v in elements. */
 size_t sgt_cpu_second(const sgt_cpu_shape *s, size_t tensor);
 /* Return the size in bytes of buf.muon. */
 size_t sgt_cpu_muon_memory(const sgt_cpu_shape *s);

@@ -32,7 +32,7 @@ static void round_rows(const sgt_cpu_shape *s, float *x, size_t width)
     }
 }
 
-/* Return the number of this rank's row b within the step, counted over all micro-steps and
+/* Return the index of this rank's row b among all rows of the step, over all micro-steps and
  * ranks. */
 static uint64_t step_row(const sgt_cpu_backend *c, size_t b)
 {
@@ -80,9 +80,10 @@ static int is_packed(const sgt_cpu_backend *c, const void *operand)
     return c->shape.bf16 && operand != c->buf.lnf;
 }
 
-/* Return the address at which to compute row i (C floats) of an operand. This is the operand's own
- * row, or scratch memory in the L1 cache if the operand is bfloat16. When the row is complete, call
- * keep_row, which rounds it if necessary and stores it. */
+/* Return the address at which the caller must compute row i of an operand as C floats. If the
+ * operand is bfloat16, this is scratch memory of the thread, which is in the L1 cache; otherwise it
+ * is the row itself. When the row is complete, the caller passes it to keep_row, which rounds it if
+ * necessary and stores it in the operand. */
 static float *row_at(const sgt_cpu_backend *c, void *operand, size_t i)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -241,8 +242,9 @@ static int is_greedy(const float *logits, size_t V, int32_t target)
     return logits[target] >= max;
 }
 
-/* Compute softmax and loss of n rows of logits, and replace the logits by the gradient of the loss.
- * Each row (200 kB) is one task. */
+/* Compute softmax and loss of n rows of logits. If `scale` > 0, also replace the logits by the
+ * gradient of the loss. Each row is a task of its own: it has V floats, 200 kB with GPT-2's
+ * vocabulary. */
 static void classify(sgt_cpu_backend *c, size_t first, size_t n, double scale)
 {
     const sgt_cpu_shape *s = &c->shape;

@@ -133,9 +133,9 @@ static void add_parameters(sgt_cpu_backend *c, size_t flat)
     end_kind(c, "moments");
 }
 
-/* Return the scratch memory of matrix products, or NULL if they need none. Without need,
- * buf.products has 0 bytes, so another buffer may begin at the same address and must not be taken
- * for it. */
+/* Return the scratch memory of matrix products, or NULL if they need none. In that case
+ * buf.products is a buffer of 0 bytes, which has the same address as the next buffer. Declaring
+ * when it is in use would wrongly declare the next buffer. */
 static void *products(const sgt_cpu_backend *c)
 {
     return sgt_gemm_scratch(c->shape.o.threads) ? c->buf.products : NULL;
@@ -184,7 +184,8 @@ void sgt_cpu_live_count(const sgt_backend *b, unsigned part, int again,
          i < c->report.live.count && again && part < sgt_part_update(c->shape.o.model.layers);
          i++) {
         const sgt_live_buffer *buffer = c->report.live.buffers + i;
-        /* an earlier micro-step has written the gradients, so they are always in use */
+        /* After the first micro-step, gradients hold sums from earlier ones, so count them as in
+         * use throughout the step. */
         if (!is_gradient(c, buffer)) continue;
         if (!sgt_live_within(&c->report.live, i, part)) within[buffer->kind] += buffer->bytes;
         if (!sgt_live_after(&c->report.live, i, part)) after[buffer->kind] += buffer->bytes;

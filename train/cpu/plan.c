@@ -98,9 +98,10 @@ static int cut_pieces(sgt_cpu_update *u, const sgt_cpu_shape *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Set `shares` of each block: for each tensor, count the pieces that come before the tensor's end
- * in an optimizer's pass. Only pieces of this rank count. A pass does not begin with piece 0 but
- * with piece `turn`, after the pieces of the token embedding, which come last. */
+/* Fill in `shares` of each block: for each of its tensors, the number of pieces that a pass of the
+ * optimizer must complete until the tensor is updated. Only this rank's pieces are counted. A pass
+ * begins with piece `turn`, because the pieces before it, those of the token embedding, come
+ * last. */
 static void count_shares(sgt_cpu_backend *c)
 {
     sgt_tensor token;
@@ -186,7 +187,7 @@ static void decide_recompute(sgt_cpu_backend *c, const sgt_backend_options *o)
     }
 }
 
-/* Return the size in bytes of all buffers of all ranks on this machine. If the layout's sizes would
+/* Return how much memory the buffers of all ranks on this machine take, in bytes. If sizes would
  * overflow integers, return an estimate that is computed in floating point. */
 static double measure(sgt_cpu_backend *c)
 {

@@ -8,7 +8,8 @@
 
 #define CHUNK ((size_t)1 << 20) /* most floats sent at a time */
 #define MOST_RANKS 1024
-/* number of floats that are summed over ranks at a time if there are more than two ranks */
+/* Number of floats that are summed over all ranks before the next floats are; used with three or
+ * more ranks. */
 #define BLOCK 2048
 
 struct sgt_cpu_group {
@@ -19,9 +20,10 @@ struct sgt_cpu_group {
      * each rank: the indexes in buf.params at which the parts begin, and then the index at which
      * the bucket ends. */
     size_t *part;
-    /* 1: assign the parts of each bucket to the ranks in another rotation, so that no rank always
-     * gets the first part. Muon needs this, because its parts consist of entire matrices and differ
-     * in cost: with two ranks, the first part takes twice as much arithmetic as the second. */
+    /* 1: rotate which rank owns which part from bucket to bucket, so that no rank always owns the
+     * first part. Muon needs this because its parts consist of entire matrices, which differ in
+     * cost: with two ranks, the first part of a bucket needs twice as much arithmetic as the
+     * second. */
     int rotate;
     int reducing; /* 1: the last micro-step of the step is running */
 
@@ -100,7 +102,7 @@ static uint32_t owner_of(const sgt_cpu_group *g, size_t at, size_t *n)
     return 0;
 }
 
-/* Remove the pieces that other ranks update from u->pieces. */
+/* Remove from u->pieces every piece that another rank updates. */
 static void keep_own_pieces(const sgt_cpu_group *g, sgt_cpu_update *u)
 {
     size_t own = 0, n;
@@ -133,8 +135,9 @@ static size_t find_chunk(const sgt_cpu_group *g, size_t bucket, uint32_t rank, s
 
 /* ---- reduce-scatter ---- */
 
-/* Set own = x[0] + x[1] + ..., where the arrays have n floats and are added in this order, so that
- * every rank would get the same bits. own must be one of the arrays x[0], x[1], ... */
+/* Set `own` to the sum x[0] + x[1] + ... of arrays of n floats. `own` must be one of these arrays.
+ * They are added in the order of the ranks, whichever rank runs this, because another order would
+ * give different bits. */
 static void add_up(const sgt_kernels *k, float *own, const float *const *x, size_t ranks, size_t n)
 {
     float sum[BLOCK];
@@ -224,8 +227,8 @@ void sgt_cpu_ranks_ready(sgt_cpu_backend *c)
 static int wait_for_sums(sgt_cpu_group *g, sgt_error *err)
 {
     pthread_mutex_lock(&g->lock);
-    /* if the step had fewer micro-steps than shape.o.accum, the backward pass did not count any
-     * bucket as ready */
+    /* Count all buckets as ready. The backward pass does this only in the micro-step with index
+     * shape.o.accum - 1, so if the step had fewer micro-steps, no bucket was counted. */
     g->ready = g->buckets;
     pthread_cond_broadcast(&g->changed);
     while (g->rc == SGT_OK && g->summed < g->buckets) pthread_cond_wait(&g->changed, &g->lock);

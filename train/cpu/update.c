@@ -12,9 +12,10 @@
 #include "kernels/moments.h"
 #include "train/cpu/cpu_backend.h"
 
-/* Update n parameters p from their gradients g, using and updating their moments m and v. `element`
- * is the index of the first of these parameters in buf.params. If `copy` is not NULL, AdamW also
- * stores the new parameters there in bfloat16. */
+/* Update n parameters p. g: their gradients; m, v: their moments, which are also updated;
+ * `element`: index of the first of these parameters in buf.params, from which the random numbers
+ * for rounding moments are drawn. If `copy` is not NULL, AdamW also stores the new parameters there
+ * in bfloat16. */
 static void optimize(const sgt_cpu_backend *c, size_t element, float *p, void *m, void *v,
                      const float *g, size_t n, int decay, uint16_t *copy)
 {
@@ -26,9 +27,9 @@ static void optimize(const sgt_cpu_backend *c, size_t element, float *p, void *m
     else s->k->adamw(p, m, v, g, n, &u->adamw[decay], copy);
 }
 
-/* Update piece i of a pass, unless Muon updates it. If the optimizer's kernel cannot write the
- * rounded copies for matrix products itself, alternate: update SGT_UPDATE_FLOATS floats, then copy
- * them while they are still in the L1 cache. */
+/* Update the i-th piece of a pass, unless Muon updates it. Matrix products read rounded copies of
+ * parameters. If the optimizer's kernel cannot write these copies itself, update SGT_UPDATE_FLOATS
+ * parameters at a time and copy them while they are still in the L1 cache. */
 static void update_piece(void *backend, size_t i)
 {
     sgt_cpu_backend *c = backend;

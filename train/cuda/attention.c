@@ -23,8 +23,8 @@ static int open_cudnn(sgt_cuda_backend *c, sgt_error *err)
                                      .D = c->shape.D,
                                      .scale = c->shape.scale,
                                      .deterministic = c->o.deterministic,
-                                     /* clear the workspace ourselves if no self-check has
-                                      * shown that the engines clear it */
+                                     /* if no self-check has shown that cuDNN's engines set their
+                                      * workspace to 0 themselves, do it for them */
                                      .clear = c->o.unverified};
     return sgt_cudnn_attention_open(&c->plan.cudnn, &o, err);
 }
@@ -65,8 +65,9 @@ static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
     if (c->o.documents) return "--document-mask is not supported with cuDNN";
     if (sgt_verdict_out(c->o.verdicts, SGT_CHECK_CUDNN)) return left_out(c, SGT_CHECK_CUDNN, why);
     if (open_cudnn(c, why) == SGT_OK) {
-        /* cuDNN can compute this shape. But the self-check's verdict may be "absent", if cuDNN can
-         * compute none of the shapes that the self-check tries; then cuDNN is not used */
+        /* cuDNN supports this shape. But if cuDNN supports none of the shapes that the self-check
+         * uses, the verdict is "absent": its results were never checked on this machine, so do not
+         * use it. */
         if (!left_out(c, SGT_CHECK_CUDNN, why)) return NULL;
         sgt_cudnn_attention_close(c->plan.cudnn);
     }
@@ -174,8 +175,9 @@ int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err)
 
 /* ---- the implementations ---- */
 
-/* Report to CUPTI the floating-point operations of `products` matrix products with the causal
- * scores (T, T). */
+/* Report to CUPTI how many floating-point operations `products` matrix products take, each of which
+ * computes or reads a (T, T) matrix of scores. Because of the causal mask, half of each matrix is
+ * counted. */
 static void count_work(const sgt_cuda_backend *c, int products)
 {
     sgt_cupti_work(products * (double)c->shape.N * (double)c->shape.T * (double)c->shape.C, 0);
@@ -217,9 +219,9 @@ static void backward_cudnn(sgt_cuda_backend *c, const sgt_cuda_block *l, const s
 
 /* ---- naive attention: stores T x T scores, as frameworks without fused attention do ---- */
 
-/* Return the probabilities by which the values v are multiplied. With dropout, this is a copy with
- * dropout applied, because the backward pass needs the probabilities before dropout, in
- * l->probs. */
+/* Return the attention probabilities by which the values v are multiplied. Without dropout, these
+ * are l->probs. With dropout, the probabilities after dropout are written to another buffer,
+ * because the backward pass still needs those before dropout in l->probs. */
 static const void *dropped(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a)
 {
     if (!a->drop) return l->probs;

@@ -8,9 +8,10 @@
 #include "train/cuda/cuda_backend.h"
 #include "kernels/dropout.h"
 
-/* Arguments for the backward pass of a LayerNorm. dx, its result, is also the gradient of the
- * output of the matrix product that ended the previous residual branch. `bias` points to the
- * gradient of that product's bias; NULL: no branch comes before this LayerNorm. */
+/* Arguments for the backward pass of a LayerNorm. Its result dx, the gradient of the residual
+ * stream, is also the gradient of the output that the previous residual branch has added to the
+ * stream. So the column sums of dx are the bias gradient of the matrix product that ended this
+ * branch. `bias` points to that bias gradient; NULL: no branch precedes this LayerNorm. */
 typedef struct norm {
     const void *x;
     const float *mean, *rstd;
@@ -20,8 +21,8 @@ typedef struct norm {
 } norm;
 
 /* Backward pass of a LayerNorm: from dln, compute the gradient of its input x, and add it to dx.
- * Without dropout, the same kernel also sums the columns of dx, which gives the bias gradient of
- * the previous branch (see branch_bias). */
+ * The same kernel also adds the column sums of dx to the bias gradient of the previous residual
+ * branch. With dropout or --no-fuse, branch_bias does that instead. */
 static void layernorm(sgt_cuda_backend *c, const norm *n)
 {
     float *dw = c->flat.grads + n->w, *db = c->flat.grads + n->b;
@@ -35,8 +36,8 @@ static void layernorm(sgt_cuda_backend *c, const norm *n)
                                 c->buf.scratch);
 }
 
-/* For y = x W + b, compute the gradient of b: add the column sums of dy to it. The kernel runs on
- * the stream s. */
+/* Compute the bias gradient of y = x W + b: add the column sums of dy to the gradient of b. The
+ * kernel is enqueued on the stream s. */
 static void bias(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const void *dy,
                  sgt_cuda_stream s, void *scratch)
 {
@@ -90,8 +91,8 @@ static void wide_gradients(sgt_cuda_backend *c, int which, const sgt_cuda_block 
     if (weight_first) bias_beside(c, which, l);
 }
 
-/* Add the bias gradient of the matrix product that ends a residual branch, unless layernorm has
- * already added it. */
+/* Compute the bias gradient of the matrix product that ends a residual branch, unless `layernorm`
+ * has computed it already. */
 static void branch_bias(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const void *dy)
 {
     if (c->o.no_fuse || c->o.dropout > 0) bias(c, which, l, dy, c->queue.compute, c->buf.scratch);

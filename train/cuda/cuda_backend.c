@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* minimum size in bytes of the pinned memory through which parameters and the rows of evaluations
- * are copied */
+/* minimum size in bytes of the pinned staging buffer, through which parameters, moments and the
+ * batches of evaluations are copied */
 #define STAGING ((size_t)4 << 20)
-/* upper limit for the device memory in bytes that the arena leaves free for the code of kernels and
- * for CUDA graphs */
+/* The arena leaves 1/64 of the device's memory free, but not more than this number of bytes, for
+ * the code of kernels and for CUDA graphs. */
 #define SPARE ((uint64_t)256 << 20)
 
 static void close_backend(sgt_backend *b)
@@ -71,8 +71,8 @@ static size_t memory(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KIND
 
 /* ---- a micro-step ---- */
 
-/* Copy a batch to the row buffer `slot` on the device. `staged` is pinned memory for N integers,
- * through which the starts of documents are copied. */
+/* Copy a batch to the row buffer `slot` on the device, on the stream s. With --document-mask, also
+ * copy where documents start; `staged` is pinned memory for these N integers. */
 static void copy_batch(sgt_cuda_backend *c, sgt_cuda_stream s, const sgt_batch *rows, int slot,
                        int32_t *staged)
 {
@@ -114,11 +114,12 @@ static void compute_micro_step(sgt_cuda_backend *c)
     uint64_t before = sgt_cuda_count().launches;
     sgt_cuda_forward(c, 1);
     sgt_cuda_head(c, 1);
-    /* take_rows launches one kernel, and a second one if attention stays within documents */
+    /* Count the launches of take_rows, too, which ran before this function: one kernel, and a
+     * second one with --document-mask. */
     unsigned rows = 1 + (c->o.documents != 0);
     c->base.launches_forward = (unsigned)(sgt_cuda_count().launches - before) + rows;
     sgt_cuda_backward(c);
-    /* plus 1 for the kernel that begins a micro-step */
+    /* plus 1 for the kernel that prepares the control block at the beginning of a micro-step */
     c->queue.launched_micro = (unsigned)(sgt_cuda_count().launches - before) + rows + 1;
 }
 
@@ -247,8 +248,8 @@ static uint64_t room_on(const sgt_cuda_device *d)
 }
 
 /* Return the error that the arena does not fit in device memory, with advice for --batch-size.
- * `taken`: bytes that the backend has already allocated, so that they are no longer free, although
- * the stated need includes them. */
+ * `taken`: bytes that the backend itself has allocated already. The needed memory includes them, so
+ * they are added to the free memory before the two are compared. */
 static int no_room(const sgt_cuda_backend *c, uint64_t taken, sgt_error *err)
 {
     const sgt_cuda_device *d = &c->device;

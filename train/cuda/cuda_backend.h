@@ -20,11 +20,11 @@
 #include "kernels/cuda/runtime.h"
 
 #define SGT_CUDA_SLOTS 2 /* row buffers on the device */
-/* number of latest steps, and of latest copies of batches, for which events and results are
- * stored */
+/* Number of slots of ring buffers: how many of the latest steps, and of the latest copied batches,
+ * have their events and results stored. */
 #define SGT_CUDA_RING 4
-/* Maximum number of rows in a chunk of the head. Their logits take 38 MB in bf16, which fits in an
- * H100's L2 cache. */
+/* Maximum number of rows whose logits the head computes at a time with the variant head-chunks.
+ * Their logits take 38 MB in bf16, so they fit in an H100's L2 cache. */
 #define SGT_CUDA_CHUNK 384
 
 /* One transformer block: where its tensors begin, and the activations that the backward pass needs.
@@ -72,8 +72,9 @@ typedef enum sgt_cuda_path {
 /* The matrix products of naive attention, and their buffers. Each product is batched over the B*H
  * heads of a micro-step. The forward and the backward pass use the same three products. */
 typedef struct sgt_cuda_naive {
-    /* s (T, T) holds scores or their gradients; x and y (T, D) hold q, k, v, outputs or gradients.
-     * outer: x y^T, rows: s y, columns: s^T y */
+    /* Each is named after what it computes from s (T, T) and x, y (T, D). s holds scores or their
+     * gradients; x and y hold q, k, v, outputs or gradients. outer: x y^T; rows: s y; columns: s^T
+     * y. */
     sgt_cuda_planned outer, rows, columns;
     void *q, *k, *v, *o, *dq, *dk, *dv; /* (B, H, T, D) each */
     void *dscores;                      /* (B, H, T, T) */
@@ -82,7 +83,7 @@ typedef struct sgt_cuda_naive {
 /* Sizes that follow from the model, the options and the number of ranks; constant after open. */
 typedef struct sgt_cuda_shape {
     sgt_cuda_type type;
-    size_t width; /* bytes of a number of type `type` */
+    size_t width; /* bytes per element of type `type` */
     size_t B, T, N, C, H, D, L, V;
     /* rows_v: V rounded up to the padded number of rows of wte in memory; ldv: row stride of the
      * logits, in elements */
@@ -111,8 +112,8 @@ typedef struct sgt_cuda_flat {
     /* Second moments; NULL with SGD. With Muon, the matrices of blocks have no second moments, so v
      * is shorter than m; sgt_cuda_second returns the address of a second moment. */
     float *v;
-    /* the elements muon_at .. muon_end - 1 of this rank's parts belong to matrices that Muon
-     * updates; both 0: there are none */
+    /* Elements muon_at .. muon_end - 1 of this rank's arrays (params, m, own_grads) belong to
+     * matrices that Muon updates. Both are 0 if there are none. */
     size_t muon_at, muon_end;
     /* working copies of all parameters in the number format `type`, for matrix products; the same
      * array as params if `type` is float32 and there is only one rank */
@@ -137,9 +138,11 @@ typedef struct sgt_cuda_flat {
     int stale;
 } sgt_cuda_flat;
 
-/* Muon's matrix products (kernels/muon.h) and buffers. Each product is batched over the layers:
- * gram = X X' or X'X, square = gram gram, product = square X or X square. The arrays are indexed by
- * SGT_CUDA_QKV to SGT_CUDA_FCPROJ. The buffers are used for one kind of matrix at a time: the qkv
+/* Matrix products and buffers for Muon's Newton-Schulz iterations (kernels/muon.h). X is the matrix
+ * that an iteration changes. gram: X X' or X'X, whichever is smaller; square: the square of the
+ * gram matrix; product: a matrix of the gram's size times X, or X times that matrix. Each product
+ * is batched over the layers. gram and product have one element for each kind of matrix, from
+ * SGT_CUDA_QKV to SGT_CUDA_FCPROJ. The buffers are used for one kind at a time: first the qkv
  * matrices of all layers, then the proj matrices, and so on. */
 typedef struct sgt_cuda_muon {
     const sgt_cuda_gemm *gram[SGT_CUDA_HEAD], *square, *product[SGT_CUDA_HEAD];
@@ -185,16 +188,16 @@ typedef struct sgt_cuda_buffers {
     void *x0, *lnf; /* x0: embeddings (N, C); lnf: output of the last LayerNorm (N, C) */
     float *meanf, *rstdf;
     void *logits; /* (N, ldv) */
-    /* logits of one chunk of rows (SGT_CUDA_CHUNK, ldv), whose gradients go to `logits`; used only
-     * with the variant head-chunks */
+    /* Logits of one chunk of rows, (SGT_CUDA_CHUNK, ldv), with the variant head-chunks; NULL
+     * without it. Their gradients go to `logits`, which holds all rows. */
     void *chunk;
     float *loss; /* (N) */
     /* gradients: dx (N, C) of the residual stream; dln (N, C) of a LayerNorm's output; dwide of the
      * MLP's hidden layer (N, 4C) or of qkv (N, 3C); ddrop (N, C) of a branch's output, only with
      * dropout */
     void *dx, *dln, *dwide, *ddrop;
-    /* (B, H, T) array for attention's backward pass: for each query of a head, the sum of dout *
-     * out over the head's channels */
+    /* (B, H, T) array for attention's backward pass: for each query of each head, the dot product
+     * of its output and the gradient of that output */
     float *delta;
     int32_t *ids, *targets, *sorted, *order;
     /* for each position, where its document begins and ends; used only if attention stays within
@@ -225,11 +228,13 @@ typedef struct sgt_cuda_queue {
     /* 1: kernels were enqueued on `beside`, and rejoin has not yet made `compute` wait for them */
     int branches;
     sgt_cuda_event copied[SGT_CUDA_RING], taken[SGT_CUDA_SLOTS], measured[SGT_CUDA_RING];
-    /* last_graph: graph of a step's last micro-step, if there are several ranks, which reduce
-     * gradients in it */
+    /* Each graph contains the kernels of a micro-step or of an update. last_graph: used instead of
+     * micro_graph for a step's last micro-step if there are several ranks, because the ranks reduce
+     * gradients in that micro-step. */
     sgt_cuda_graph micro_graph, last_graph, update_graph;
-    /* pinned array of SGT_CUDA_RING control blocks: copies of the device's control block, each made
-     * at the end of one of the latest steps */
+    /* Pinned ring buffer. Each of its SGT_CUDA_RING elements is a copy of the device's control
+     * block, made when one of the latest steps ended. The metrics of these steps are read from
+     * it. */
     sgt_cuda_control *seen;
     unsigned char *staging; /* pinned memory through which data is copied to and from the device */
     size_t staging_bytes;
@@ -237,10 +242,11 @@ typedef struct sgt_cuda_queue {
      * within documents */
     int32_t *staged[SGT_CUDA_RING];
     uint64_t micro_steps; /* number of micro-steps run so far */
-    /* for each element of `seen`: index of the step whose results it holds, plus 1; 0: none */
+    /* for each element of `seen`: 1 + the index of the step whose control block it holds; 0:
+     * none */
     uint64_t steps[SGT_CUDA_RING];
-    /* micro-steps enqueued since the last update. 0: none; 1: some; 2: with several ranks, all
-     * including the step's last */
+    /* How many micro-steps were enqueued since the last update. 0: none; 1: at least one; 2: all,
+     * which is detected only with several ranks. */
     int open_step;
     unsigned launched_micro; /* number of kernels launched per micro-step */
 } sgt_cuda_queue;

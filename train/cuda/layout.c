@@ -13,8 +13,8 @@
 #include "kernels/dropout.h"
 
 #define ALIGN 256 /* alignment in bytes */
-/* maximum number of positions in a micro-step; kernels use int for indexes, which may slightly
- * exceed the number of positions */
+/* Maximum number of positions in a micro-step. Kernels use int for indexes of positions, and these
+ * may go somewhat beyond the last position, so the limit is half of what int can hold. */
 #define MOST_POSITIONS (1 << 30)
 /* V is padded to a multiple of this number, which is the width of a tile, so that the head's matrix
  * products consist of complete tiles: 50,257 becomes 50,304 */
@@ -24,8 +24,9 @@ static size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
 /* ---- the flat arrays ---- */
 
-/* Return the index of the bucket to which a tensor belongs. `vector` is 1 for a vector. A bucket's
- * gradients are reduced together, as soon as all of them are complete. */
+/* Return the index of the bucket to which a tensor belongs. A bucket is a group of tensors whose
+ * gradients the ranks reduce in one call, as soon as all of them are complete. `vector`: 1 if the
+ * tensor has one dimension. */
 static size_t bucket_of(const sgt_cuda_backend *c, size_t tensor, int vector)
 {
     if (vector) return sgt_cuda_bucket_vectors(c);
@@ -128,7 +129,7 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
     c->plan.written = !o->no_fuse && o->accum <= 1;
     c->shape.V = o->model.vocab;
     c->shape.rows_v = o->no_pad_vocab ? c->shape.V : round_up(c->shape.V, VOCAB_MULTIPLE);
-    /* even without padding of V, rows of logits are aligned to 16 bytes */
+    /* without padding of V, rows of logits must still begin at multiples of 16 bytes */
     c->shape.ldv = o->no_pad_vocab ? round_up(c->shape.V, 16 / c->shape.width) : c->shape.rows_v;
     if (!c->buf.blocks) c->buf.blocks = calloc(c->shape.L, sizeof *c->buf.blocks);
     if (!c->flat.tensor_at)

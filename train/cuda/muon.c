@@ -90,9 +90,9 @@ static void *newton_schulz(const sgt_cuda_backend *c, int kind)
     return x;
 }
 
-/* Return how many elements this rank owns of a matrix of kind `kind`; the number is the same in
- * every layer. For layer 0, set *from to the first such element's offset in the matrix, and *own to
- * its offset in the rank's parts. */
+/* Of each matrix of kind `kind`, this rank may own only a range of elements. Return the length of
+ * that range, which is the same in every layer. Set *from to the range's first index in layer 0's
+ * matrix, and *own to its first index in this rank's arrays. */
 static size_t own_part(const sgt_cuda_backend *c, int kind, size_t *from, size_t *own)
 {
     const size_t *bucket = c->flat.bucket_at + SGT_BUCKET_BLOCKS;

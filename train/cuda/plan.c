@@ -89,22 +89,23 @@ static int plan_logits(sgt_cuda_backend *c, size_t rows, sgt_error *err)
     return plan(&c->plan.linear[SGT_CUDA_HEAD].forward, c, "head forward", &f, err);
 }
 
-/* With the variant head-chunks, the numbers of rows for which logits may be computed at a time.
- * (Without chunks, the number is N.) Even such few rows keep a GPU busy: the logits' 50,304 columns
- * are 393 tiles of 128 columns, nearly three tiles for each of an H100's 132 multiprocessors. */
+/* The numbers of rows per chunk that the variant head-chunks tries. Even a chunk of 128 rows keeps
+ * a GPU busy: its logits have 50,304 columns, which are 393 tiles of 128 columns, nearly three
+ * tiles for each of an H100's 132 multiprocessors. */
 static const size_t chunks[] = {128, 256, SGT_CUDA_CHUNK};
 enum { CHUNKS = sizeof chunks / sizeof *chunks };
 
-/* Return the i-th possible number of rows for which the head computes logits at a time. The numbers
- * are in ascending order, and the last one is N, all rows. */
+/* Return candidate i for the number of rows whose logits the head computes at a time. Candidates
+ * are in ascending order, and the last one is N (all rows). */
 static size_t head_choice(const sgt_cuda_backend *c, size_t i)
 {
     int may = c->plan.variants & SGT_VARIANT_HEAD_CHUNKS && i < CHUNKS;
     return may && chunks[i] < c->shape.N ? chunks[i] : c->shape.N;
 }
 
-/* Plan the head's matrix products for each number of rows that head_choice returns. The one planned
- * last, for all rows, is used unless sgt_cuda_choose_head plans another one. */
+/* Plan the head's matrix products. The logits are planned for each number of rows that head_choice
+ * returns, which shows whether each can be planned. The last plan, for all rows, is used unless
+ * sgt_cuda_choose_head replaces it. */
 static int plan_head(sgt_cuda_backend *c, sgt_error *err)
 {
     size_t V = c->shape.rows_v, C = c->shape.C, N = c->shape.N;
@@ -153,8 +154,8 @@ static void plan_gelu(sgt_cuda_backend *c)
                    SGT_EPILOGUE_DGELU);
 }
 
-/* Run the separate GELU kernel over (N, 4C) numbers to time it. The values of the numbers do not
- * affect the time. */
+/* Run the separate GELU kernel on an (N, 4C) array to time it. The time does not depend on the
+ * values in the array, which are arbitrary. */
 static void gelu(sgt_cuda_backend *c)
 {
     sgt_cuda_gelu(c->queue.compute, c->shape.type, c->buf.blocks->gelu, c->buf.blocks->fc,

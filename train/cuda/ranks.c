@@ -195,8 +195,9 @@ void sgt_cuda_ranks_gather_steps(sgt_cuda_backend *c)
 
 /* ---- state in and out ---- */
 
-/* A range of floats of the complete flat array that a single rank owns. rank: the owner; at: offset
- * of the range in the owner's arrays; n: number of floats. */
+/* A range of a flat array as it would be on a single rank, which lies in one owner's part. rank:
+ * the owner; at: index of the range's first float in the owner's array, which holds only its own
+ * parts; n: number of floats. */
 typedef struct piece {
     size_t rank, at, n;
 } piece;
@@ -224,8 +225,9 @@ int sgt_cuda_ranks_put(sgt_cuda_backend *c, float *state, size_t at, size_t coun
     return rc;
 }
 
-/* Copy floats of a state to `to` on every rank. The owner of each range broadcasts it to all ranks.
- * The memory of the logits, which is not in use between micro-steps, receives the broadcast. */
+/* Copy floats of a state to `to` on every rank. Each range is broadcast by its owner, into the
+ * memory of the logits, which is not in use between micro-steps. From there it is copied to
+ * `to`. */
 int sgt_cuda_ranks_get(sgt_cuda_backend *c, const float *state, size_t at, size_t count, float *to,
                        sgt_error *err)
 {

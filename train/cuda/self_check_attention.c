@@ -12,12 +12,13 @@
 #include "kernels/kernels.h"
 #include "train/cuda/self_check.h"
 
-/* Numbers T of tokens per row in the checks. SHORT and LONG are not multiples of the rows of a
- * tile, but rows of that many numbers are aligned to 16 bytes, as matrix products require. SHORT is
- * used with two rows and two heads. A row of LONG tokens is three tiles of 128 keys and a
- * remainder, so that every loop over tiles runs several times and reuses its buffers. EVEN is a
- * multiple of 128, which cuDNN up to 9.15.0 requires. LONG and EVEN are used with one row and one
- * head, because kernels/ref takes 11 times as long for them as for a head of SHORT. */
+/* Values of T (tokens per row) in the checks. All are multiples of 8, so that rows of T elements
+ * are aligned to 16 bytes, as matrix products require. SHORT and LONG are not multiples of a tile's
+ * rows, so their last tile is incomplete. LONG is three tiles of 128 keys and a remainder, so that
+ * every loop over tiles runs several times and reuses its buffers. EVEN is a multiple of 128, which
+ * cuDNN up to 9.15.0 requires. SHORT is used with two rows and two heads; LONG and EVEN are used
+ * with one row and one head, because kernels/ref takes 11 times as long for them as for a head of
+ * SHORT. */
 enum { SHORT = 120, EVEN = 384, LONG = 392 };
 static const float RATE = 0.1f; /* dropout rate */
 
@@ -25,25 +26,27 @@ static const float RATE = 0.1f; /* dropout rate */
 typedef struct setting {
     const char *path;
     sgt_precision precision;
-    size_t D, T;       /* numbers per head, tokens per row */
+    size_t D, T;       /* D: channels per head; T: tokens per row */
     int deterministic; /* 1: as with --deterministic */
-    /* 1: check with dropout and with several documents per row; separate kernels compute attention
-     * in this case */
+    /* 1: check with dropout and with several documents per row, for which the backend launches
+     * other kernels */
     int masked;
 } setting;
 
 /* Inputs and results of a check on the host. All arrays are in one allocation, which begins at qkv.
- * Their contents do not depend on the precision, so several settings can share them. */
+ * The inputs and the results of kernels/ref do not depend on the precision, so settings that differ
+ * only in that share them. */
 typedef struct numbers {
     int masked;        /* as in `setting` */
     int32_t *starts;   /* (B, T): for each position, where its document begins */
     size_t B, T, H, D; /* B: rows; T: tokens per row; H: heads; D: channels per head */
-    size_t one;        /* numbers in (B, T, H, D) */
+    size_t one;        /* elements of an array (B, T, H, D) */
     /* inputs: qkv (B, T, 3, H, D), and dout, the gradient of the output (B, T, H, D) */
     float *qkv, *dout;
     float *out, *dqkv;    /* results of kernels/ref */
     float *lse, *scratch; /* used by kernels/ref */
-    /* elements of an array (B, T, 3, H, D), converted to the number format of the device */
+    /* buffer for inputs and results in the number format of the device: at most (B, T, 3, H, D)
+     * elements */
     float *packed;
 } numbers;
 
@@ -67,8 +70,9 @@ static int allocate(numbers *x, const setting *s, sgt_error *err)
     x->lse = x->scratch + scratch;
     x->starts = (int32_t *)(void *)(x->lse + T);
     for (size_t i = 0; i < B * T; i++) {
-        /* lengths of documents: 300 positions (more than two tiles of keys) in a LONG row;
-         * otherwise 50 in the first row and 31 in the second */
+        /* Set the length of documents so that borders fall inside tiles. In a row of LONG tokens,
+         * the first document has 300 positions, more than two tiles of keys. Otherwise documents
+         * have 50 positions in the first row and 31 in the second. */
         size_t length = T == LONG ? 300 : i < T ? 50 : 31;
         x->starts[i] = (int32_t)(i % T / length * length);
     }
@@ -109,8 +113,8 @@ static int prepare(numbers *x, const setting *s, sgt_error *err)
 }
 
 /* Return the relative error of a result: the root mean square of the errors, divided by the root
- * mean square of the expected values `want`. The result consists of `parts` interleaved arrays,
- * such as q, k and v, of which only array `part` is compared. */
+ * mean square of the expected values `want`. The result may consist of `parts` interleaved arrays,
+ * for example the gradients of q, k and v. Only the array with index `part` is compared. */
 static double distance(const numbers *x, sgt_cuda_type type, const float *want, size_t part,
                        size_t parts)
 {
@@ -125,12 +129,12 @@ static double distance(const numbers *x, sgt_cuda_type type, const float *want, 
     return sqrt(off / all);
 }
 
-/* Return the largest relative error (see `distance`) that counts as correct. Each result is a sum
- * of terms that were rounded at most six times (in naive attention: scores, probabilities, out,
- * gradients of probabilities and of scores, the result). With dropout, there is one more rounding.
- * The errors have random signs, so that the relative error of a sum is no larger than that of its
- * terms: it is bounded by the errors of these roundings. In float32, partial sums of up to T or D
- * terms are rounded, too. */
+/* Return the largest relative error (see `distance`) that counts as correct. Each element of a
+ * result is a sum of terms. A term is rounded at most six times, and once more with dropout. (In
+ * naive attention, these roundings are of scores, probabilities, outputs, the gradients of
+ * probabilities and of scores, and the result.) Rounding errors have random signs, so the relative
+ * error of a sum is no larger than that of its terms. In float32, the bound is T roundings, because
+ * partial sums of up to T or D terms are also rounded. */
 static double bound(const sgt_cuda_backend *c, const numbers *x)
 {
     int roundings = 6 + x->masked;

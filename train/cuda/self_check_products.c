@@ -15,12 +15,12 @@
 enum { M = 128, N = 192, K = 64, MATRIX = M * N, BATCH = 3 };
 enum { IN_A, IN_B, IN_OUT, IN_BIAS, IN_AUX, ARRAYS };
 
-/* A form of matrix product that occurs in a training step: which operands are transposed, and what
- * is added. */
+/* A form of matrix product that occurs in a training step: whether the operands are transposed,
+ * whether an array is added to the product, and whether several products are batched. */
 typedef struct form {
     int trans_a, trans_b, accumulate;
-    /* index of the array that is added to the product if `accumulate` is set; IN_OUT: the result
-     * array D itself */
+    /* index of the array that is added to the product if `accumulate` is set; IN_OUT: the previous
+     * contents of D are added */
     int added;
     size_t batch; /* number of matrix products per call; 0 means 1 */
     /* D = f * product + h * (array `added`); f = 0: the form has no factors and is computed by
@@ -41,15 +41,17 @@ typedef struct products {
     sgt_cuda_gemms *gemms;
     /* device memory for ARRAYS arrays, each of which holds BATCH matrices of up to MATRIX floats */
     sgt_check_space space;
-    float *x; /* host copies of these arrays as floats, with their values before the product */
+    /* the same arrays as floats on the host; they keep the values that the arrays had before the
+     * product */
+    float *x;
     const form *form;
     sgt_cuda_gemm_shape s;
     int b;    /* the array that is B */
     size_t z; /* index in the batch of the product whose result is being compared */
 } products;
 
-/* Return the host copy of the matrix that product p->z of the batch uses, in array number
- * `array`. */
+/* Return the host copy of array number `array` (IN_A, ...), at the matrix that belongs to product
+ * p->z of the batch. */
 static float *host(const products *p, int array)
 {
     return p->x + ((size_t)array * BATCH + p->z) * MATRIX;

@@ -4,8 +4,8 @@
 
 #include "train/cuda/cuda_backend.h"
 
-/* Return how many elements of this rank's parts have no second moment and come before the tensor's
- * elements. */
+/* Return how many elements precede the tensor in this rank's m but not in its v: those of the
+ * matrices that Muon updates, which have no second moments. */
 static size_t without_second(const sgt_cuda_backend *c, size_t tensor)
 {
     size_t end = c->flat.bucket_at[SGT_BUCKET_BLOCKS + c->shape.L];

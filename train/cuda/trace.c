@@ -9,8 +9,8 @@
 #include "train/log/trace.h"
 #include "train/cuda/self_check.h"
 
-/* Consecutive kernels on a stream that belong to the same named range, such as "h.3 forward". The
- * trace shows them as one span, on a track below that of the stream. */
+/* Successive kernels on a stream that belong to the same named range, such as "h.3 forward". The
+ * trace shows the range as a bar of its own, on a track below the stream's track. */
 typedef struct span {
     sgt_trace *trace;
     /* the range of the latest kernels; its name is NULL if they belong to no range */
@@ -23,9 +23,10 @@ static void end_range(const span *x)
     if (x->range.name) sgt_trace_span(x->trace, &x->range);
 }
 
-/* Add a kernel to the trace. The kernels of a stream are passed in the order in which they started.
- * A kernel may start before the previous one has ended; its range then ends the previous range
- * early. */
+/* Add a kernel to the trace. The kernels of each stream arrive in the order of their start times. A
+ * kernel may start before the previous one has ended. If they belong to different ranges, the
+ * previous range is ended at the start of the new kernel, because bars on a track must not
+ * overlap. */
 static void show(void *ctx, const sgt_cupti_kernel *k)
 {
     span *x = ctx;

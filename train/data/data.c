@@ -55,8 +55,8 @@ static int describe_sets(sgt_trainer *t, sgt_error *err)
     int lost = 0;
     for (uint32_t i = 0; t->info.set_count > 1 && i < t->info.set_count; i++) {
         const sgt_loader_set_info *set = &t->info.sets[i];
-        /* name: the path of the set, for messages; invalid UTF-8 is escaped, because JSON requires
-         * UTF-8 */
+        /* name: path of the set, as text for messages and JSON: both need valid UTF-8, so other
+         * bytes are escaped */
         char hash[17], name[4096];
         snprintf(hash, sizeof hash, "%016" PRIx64, set->hash);
         lost |= json_array_append_new(list, json_pack("{s:s, s:f, s:s}", "data",
@@ -202,9 +202,10 @@ static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVAL
         all.split = "val";
         rc = keep_evaluable(t->s, sets, &all.set_count, why, &o->notice, err);
     }
-    /* Preloading uses up free memory. All ranks must read the same amount of free memory: after
-     * every rank has preloaded earlier data, and before any rank preloads this data. The two
-     * barriers ensure this. */
+    /* The amount of free memory limits what is preloaded, and preloading reduces it. All ranks must
+     * see the same amount. So the first barrier waits until every rank has finished preloading
+     * earlier data; the second one waits until every rank has read the amount, before any rank
+     * preloads this data. */
     sgt_ranks *together = o->reader == SGT_READER_PRELOAD ? t->o->ranks : NULL;
     if (rc == SGT_OK && together) rc = together->barrier(together, err);
     all.available = sgt_memory_for_data(t);

@@ -71,8 +71,8 @@ void sgt_examples_free(sgt_examples *e)
 
 /* ---- the feed ---- */
 
-/* A thread that prepares batches, for the trace. track: track on which its times are shown; from:
- * time at which it began the current batch. */
+/* For the trace: a thread that prepares batches. track: the trace's track for this thread; from:
+ * time at which the thread began its current batch. */
 typedef struct maker {
     int track;
     uint64_t from;

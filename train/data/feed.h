@@ -50,8 +50,8 @@ typedef struct sgt_examples {
     /* (count + 1) array: for each example, the index in `tokens` at which it begins; then the total
      * number of tokens. An example has at least two tokens. */
     uint64_t *starts;
-    /* (count) array: number of tokens in each example's prompt, at least 1; only the tokens after
-     * the prompt have a loss */
+    /* (count) array: for each example, the number of tokens in its prompt, at least 1. Only the
+     * tokens after the prompt have a loss. */
     uint32_t *learnt;
     uint64_t hash; /* identifies the examples */
     uint32_t vocab, eot;
@@ -84,8 +84,8 @@ typedef struct sgt_feed_options {
      * threads */
     uint64_t cycle;
     int now; /* 1: use no threads, and make each batch in sgt_feed_next */
-    /* Number of further sgt_feed_next calls after which a returned batch is still valid. Later
-     * calls reuse its memory. */
+    /* How long a returned batch stays valid: for this number of further sgt_feed_next calls. After
+     * that, its memory is reused. */
     unsigned hold;
     /* function that allocates memory for batches; NULL: malloc is used */
     void *(*alloc)(void *ctx, size_t bytes);

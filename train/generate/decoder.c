@@ -36,16 +36,17 @@ struct sgt_decoder {
     /* work space for ROWS = SGT_DECODER_ROWS rows: x and ln (ROWS, C), mean and rstd (ROWS) */
     float *x, *ln, *mean, *rstd;
     float *qkv, *att, *y, *wide; /* qkv: (ROWS, 3C); att, y: (ROWS, C); wide: (ROWS, 4C) */
-    /* (ROWS, C): output of the last LayerNorm, but only for those rows whose logits are
-     * requested */
+    /* (ROWS, C) array: output of the last LayerNorm. It has a row only for each row of the run
+     * whose logits are requested. */
     float *last;
     float *scores; /* (threads, window) */
 };
 
 /* ---- memory and parameters ---- */
 
-/* Return whether the tensor is stored in the format for weights of matrix products: these are the
- * matrices except wpe (index 1). wte is one of them even if the head is not tied to it. */
+/* Return whether the tensor is a weight of a matrix product, which is stored as bfloat16 if o.bf16
+ * is set. These are all matrices except wpe (index 1). wte is one of them even if the head has a
+ * weight of its own. */
 static int is_product(const sgt_tensor *t, size_t index) { return t->dims == 2 && index != 1; }
 static int is_linear(const sgt_decoder *d, size_t index)
 {
@@ -90,8 +91,9 @@ static void keep(const sgt_decoder *d, size_t index, const sgt_tensor *t, size_t
     else d->k->to_bf16((uint16_t *)d->at[index] + at, from, count);
 }
 
-/* Store `rows` complete rows of a linear layer's weight, which come from a checkpoint, as columns.
- * Each task stores one column of them. */
+/* Transpose `rows` complete rows of a linear layer's weight, as stored in a checkpoint, and store
+ * them in the decoder's layout from column `row` on. Each task stores the elements of one row in
+ * that layout. */
 static void keep_turned(const sgt_decoder *d, size_t index, const sgt_tensor *t, size_t row,
                         const float *from, size_t rows)
 {
@@ -122,8 +124,8 @@ static int put(sgt_backend *b, sgt_state what, size_t index, size_t first, size_
         return SGT_OK;
     }
     size_t in = t.dim[0], out = t.dim[1];
-    /* the elements are in at most three groups of rows: the rest of a row, complete rows, and the
-     * beginning of a row */
+    /* The loop runs at most three times: for the rest of the first row, for all complete rows, and
+     * for the beginning of the last row. */
     while (count) {
         size_t row = first / out, column = first % out,
                take = out - column < count ? out - column : count;

@@ -52,11 +52,11 @@ static void sink(const float *logits, uint32_t *heap, size_t n, size_t at)
     heap[at] = id;
 }
 
-/* Select the most likely ids, by heap sort that stops early: when top_k ids are selected (and
- * further ids have smaller logits) or, if `wanted` > 0 (for top_p), when the weights of the
- * selected ids add up to `wanted`. Each selected id moves from the top of the heap to the place
- * behind the shortened heap. So ids[n - 1] is the most likely id in the end, ids[n - 2] the second,
- * and so on. Return the number of selected ids. */
+/* Select the most likely ids by a heap sort that stops early. It stops when top_k ids are selected,
+ * unless the next id has the same logit as the last selected one. With `wanted` > 0 (for top_p), it
+ * also stops when the weights of the selected ids add up to `wanted`. Each selected id is swapped
+ * with the last id of the heap, and the heap then excludes it. So ids[n - 1] is the most likely id,
+ * ids[n - 2] the second, and so on. Return the number of selected ids. */
 static size_t keep_best(const sgt_choice *c, const float *logits, size_t n, uint32_t *ids,
                         double wanted)
 {
@@ -140,11 +140,11 @@ int32_t sgt_choose(const sgt_choice *c, const float *logits, size_t n, double u,
  * far. */
 typedef struct slot {
     size_t prompt; /* index of the prompt; NONE: the sequence is not in use */
-    /* the tokens that the model sees, in order: the prompt (or only its last tokens) and the
-     * generated tokens */
+    /* the tokens that the model sees: those of the prompt (only the last ones if it is too long),
+     * followed by the generated tokens */
     int32_t *window;
     size_t count; /* tokens in the window */
-    /* number of tokens at the beginning of the window that the decoder has already processed */
+    /* number of tokens, from the beginning of the window, that the decoder has already processed */
     size_t fed;
     uint64_t made;
     int wanted; /* 1: the decoder's current run returns logits for this sequence */

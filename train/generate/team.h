@@ -51,8 +51,8 @@ static inline size_t sgt_team_next(sgt_team *t)
 static inline void sgt_team_barrier(sgt_team *t, int size)
 {
     int round = __atomic_load_n(&t->round, __ATOMIC_RELAXED);
-    /* acquire: see what the threads that came before have written; the release store below passes
-     * that on to all threads */
+    /* acquire: this thread, the last one, must see what the threads that arrived before it have
+     * written; its release store to `round` below then makes all of that visible to every thread */
     if (__atomic_add_fetch(&t->there, 1, __ATOMIC_ACQ_REL) == size) {
         t->there = 0;
         t->next = 0;

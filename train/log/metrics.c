@@ -185,8 +185,8 @@ enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_NUMBER = 2, LOG_STATUS = 1, STATU
 
 typedef struct message {
     unsigned char *at;
-    /* n: length of the message in bytes, including bytes that did not fit in the buffer and were
-     * not stored; room: size of the buffer */
+    /* n: length of the message in bytes, counting also those bytes that did not fit in the buffer
+     * and were dropped; room: size of the buffer. If n > room, the message is incomplete. */
     size_t n, room;
 } message;
 

@@ -35,8 +35,8 @@ struct sgt_trace {
     int done; /* tracing has ended */
     pthread_mutex_t lock;
     sgt_trace_event *events;
-    /* count: number of events; capacity: number for which there is memory; before: value of `count`
-     * at the beginning of the current step */
+    /* count: number of events; capacity: number of events for which memory is allocated; before:
+     * number of events when the current step began, which shows how many a step adds */
     size_t count, capacity, before;
     uint64_t dropped;
     row tracks[TRACKS];

@@ -17,13 +17,14 @@
 #include "train/run/saver.h"
 
 #define MOST_ROWS (1u << 20) /* largest --batch-size */
-/* maximum number of bytes of GPU memory that are left for libraries and the code of kernels */
+/* Libraries and the code of kernels take GPU memory, too. For them, 1/32 of it is left free, but
+ * not more than this number of bytes. */
 #define SPARE ((uint64_t)512 << 20)
 /* heap and stack of one thread of the CPU backend in bytes, as measured */
 #define PER_THREAD ((uint64_t)256 << 10)
 
-/* A run whose memory is computed. To compute its memory with other numbers of rows or with other
- * recomputation, change o.batch, o.recompute and o.recompute_at. */
+/* A run whose memory is computed. The same run can be computed with another number of rows or
+ * another recomputation: change o.batch, o.recompute and o.recompute_at. */
 typedef struct sizing {
     const sgt_trainer *t;
     sgt_backend_options o;
@@ -36,11 +37,11 @@ typedef struct sizing {
     /* upper limit for the run's memory, in bytes: the free memory or --memory-limit; UINT64_MAX:
      * unknown */
     uint64_t room;
-    /* memory in bytes for the copy of the state from which checkpoints are written in the
-     * background */
+    /* bytes of memory for the copy of parameters and moments from which a background thread writes
+     * checkpoints */
     uint64_t copy;
     int evaluates;
-    /* (layers) array for --recompute auto: the sgt_recompute that is being tried for each layer;
+    /* (layers) array for --recompute auto: for each layer, the sgt_recompute that is being tried;
      * NULL: all layers use o.recompute */
     uint8_t *levels;
 } sizing;
@@ -288,14 +289,15 @@ static int decide_rows(sizing *z, uint64_t *batch, sgt_error *err)
     return SGT_OK;
 }
 
-/* Choose what each layer recomputes. Recomputing GELU and LayerNorm takes little time for the
- * memory that it saves; recomputing an entire block takes much. So first find the smallest number
- * of layers that must recompute their block if all other layers recompute GELU. Then find the
- * smallest number of layers that must recompute GELU.
+/* Choose what each layer recomputes so that the run fits in memory and loses little time.
+ * Recomputing GELU and LayerNorm takes little time for the memory that it saves; recomputing an
+ * entire block takes much. So first find the smallest number of layers that must recompute their
+ * block if all other layers recompute GELU. Then, with that number, find the smallest number of
+ * layers that must recompute GELU.
  *
- * Layers that recompute their block follow the layers that recompute GELU, because the last layer
- * that recomputes need not do so: its activations are still in memory when the backward pass
- * begins. This saves more time if that layer is one that recomputes its block. Return 0 if nothing
+ * Layers that recompute their block come after those that recompute GELU. The last layer that
+ * recomputes anything need not do so, because its activations are still in memory when the backward
+ * pass begins. This saves most time if that layer would recompute its block. Return 0 if nothing
  * fits, else 1. */
 static int choose_levels(sizing *z, uint64_t rows, uint32_t *gelu, uint32_t *block)
 {
@@ -409,8 +411,8 @@ int sgt_memory_explain(sgt_trainer *t, const sgt_error *why, sgt_error *err)
     sizing z;
     char cure[128];
     uint64_t rows = t->s->batch / sgt_ranks_size(t->o->ranks);
-    /* The data and the program are loaded already, and the free memory is smaller by them. So do
-     * not count them again. */
+    /* When a backend runs out of memory, the data and the program are already in memory, so the
+     * free memory no longer includes theirs. Do not count them again. */
     int checked = t->s->recompute == SGT_RECOMPUTE_AUTO || size_run(&z, t, NULL) < 0;
     if (!checked) z.data = z.program = 0, find_free(&z);
     if (checked || bytes_with(&z, rows, NULL) <= z.room)

@@ -30,8 +30,8 @@ typedef struct sgt_checkpoint_state {
     /* JSON text that describes the data sets of a mix (path, weight and hash of each); NULL if
      * --data names only one set */
     char *sets;
-    /* names of the device, the kernels and the matrix-product library of the run. With other ones,
-     * results differ in their last bits. */
+    /* Names of the device, the kernels and the matrix-product library with which the run computed.
+     * With another device, kernel or library, results differ in their last bits. */
     char device[16], level[64], library[96];
     int scaling; /* 1: the backend had a loss scaler, and `scaler` holds its state */
     sgt_scaler scaler;
@@ -44,7 +44,8 @@ typedef struct sgt_checkpoint_state {
     char *options;
 } sgt_checkpoint_state;
 
-/* number of floats that are copied from the backend at a time, through a buffer of this size */
+/* Parameters and moments are copied from the backend this number of floats at a time, through a
+ * buffer of this size. */
 #define SGT_CHECKPOINT_PIECE ((size_t)1 << 20)
 
 /* Write all files of a checkpoint to the existing folder `dir`. tokenizer: text of tokenizer.json,

@@ -300,9 +300,10 @@ static int read_llmc_shape(sgt_model *m, const char *path, sgt_error *err)
     return rc;
 }
 
-/* Read the next `count` numbers as float32. If the file has bfloat16 numbers, they are first read
- * to the second half of the memory at `to`, and then converted in place, from the first to the
- * last. Writing float i overwrites only bfloat16 numbers that are already converted. */
+/* Read the next `count` parameters of the file, as float32. If the file has bfloat16 numbers, first
+ * read them to the second half of the memory at `to`, and then convert them in place, in ascending
+ * order. This is safe: float i overwrites no bfloat16 number after number i, and the earlier ones
+ * are already converted. */
 static int read_numbers(llmc_file *f, float *to, size_t count, sgt_error *err)
 {
     uint16_t *half = (uint16_t *)to + count;

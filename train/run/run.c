@@ -20,8 +20,8 @@
 #include "loader/base/version.h"
 
 #define STEP_NAME "step-%08" PRIu64
-/* size in bytes of the buffer for one line of the log; lines must be shorter, including the
- * newline */
+/* size in bytes of the buffer for one line of the log; a line, including its newline, must be
+ * shorter than this */
 #define LINE 1024
 /* maximum size of starts.jsonl in bytes; an entry takes a few hundred bytes */
 #define MOST_STARTS ((size_t)1 << 20)
@@ -246,9 +246,9 @@ static json_int_t line_step(const char *line, size_t n)
     return s;
 }
 
-/* Copy the log lines of steps before `step` from `in` to `out`. A line is copied only if it is
- * complete and if its step is larger than that of the last copied line. Set *cut if any line is not
- * copied. */
+/* Copy the lines of the log from `in` to `out`, but only those of steps before `step`. Skip
+ * incomplete lines and lines whose step is not larger than that of the last copied line, which
+ * repeat earlier steps. Set *cut if any line is skipped. */
 static int copy_lines(sgt_run *r, FILE *in, FILE *out, uint64_t step, uint64_t *kept, int *cut,
                       sgt_error *err)
 {

@@ -282,7 +282,8 @@ int sgt_safetensors_read(const sgt_safetensors *s, const sgt_safetensor *t, uint
  * through the page cache would take seven times as much CPU time, which training needs. It would
  * also evict the training data from the page cache. */
 #define ROOM SGT_SAFETENSORS_ROOM
-/* O_DIRECT requires that address, offset and size are multiples of at most this many bytes */
+/* O_DIRECT requires that the address, the file offset and the size of a write are multiples of a
+ * block size. It depends on the file system, but is at most ALIGN. */
 #define ALIGN 4096
 
 struct sgt_safetensors_writer {
@@ -291,8 +292,8 @@ struct sgt_safetensors_writer {
     size_t filled;
     int direct; /* 1: O_DIRECT is on */
     json_t *header;
-    /* declared: total size in bytes of the tensors declared so far; written: number of their bytes
-     * that were passed to sgt_safetensors_write so far */
+    /* declared: sum of the sizes of all tensors declared so far, in bytes; written: how many bytes
+     * of tensors were passed to sgt_safetensors_write so far */
     uint64_t declared, written;
     uint64_t bytes;     /* size of the file so far, in bytes, including the header */
     XXH3_state_t *hash; /* running checksum of the file's bytes so far */

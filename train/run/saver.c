@@ -17,8 +17,8 @@ typedef struct copy {
     sgt_backend calls;
     const sgt_model *model;
     sgt_arena memory;
-    /* for each sgt_state, a flat array with the model's layout that holds its copy; NULL: the state
-     * is all zeros and needs no copy */
+    /* for each sgt_state, its copy, as a flat array with the model's layout; NULL: the state has no
+     * copy, because all of its elements are 0 */
     float *flat[STATES];
 } copy;
 
@@ -32,7 +32,8 @@ struct sgt_saver {
     int track;
     pthread_t thread;
     int writing; /* 1: the background thread was started and is not joined yet */
-    /* set to 1 by the background thread when it has set rc and why for the last time */
+    /* 1: the background thread has set rc and why for the last time, so the save is over; set by
+     * that thread */
     int written;
     int rc;
     sgt_error why;
