@@ -126,10 +126,11 @@ static sgt_program program = {
 
 typedef struct meter {
     sgt_progress *bar;
-    /* time of the first progress report; not the start of the program, because it may have to wait
-     * for another process to release the folder OUT */
+    /* time of the first progress report. Time is measured from here and not from the start of the
+     * program, which may have to wait until another process releases the folder OUT */
     double began;
-    /* from: bytes, tokens_from: tokens that an interrupted run had already processed */
+    /* work that an interrupted earlier run had already done. from: in bytes of text; tokens_from:
+     * in tokens */
     uint64_t from, tokens_from;
     int begun; /* 1: the fields above are set */
 } meter;
@@ -174,9 +175,9 @@ static void print_things(FILE *to, const char *before, uint64_t n, const char *s
     fprintf(to, "%s%s%s", before, sgt_format_things(text, sizeof text, n, singular, plural), after);
 }
 
-/* Print what was done, such as "24 B of text in 4 files, 3 ms, 8.00 kB/s". `bytes` are of all text,
- * `read` are of the text read in this run. If `read` is smaller, an interrupted run had read the
- * rest. Then also print both parts. */
+/* Print what was done, such as "24 B of text in 4 files, 3 ms, 8.00 kB/s". `bytes` is the size of
+ * all text, `read` the size of the text that this run has read. If `read` is smaller, an
+ * interrupted earlier run had read the rest; then also print both sizes. */
 static void print_work(FILE *to, uint64_t bytes, uint64_t read, uint64_t files, double seconds)
 {
     char all[40], here[40], before[40], time[40], rate[40];

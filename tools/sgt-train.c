@@ -30,8 +30,8 @@ static struct {
         no_self_check;
 } o = {.run = "run"};
 
-/* The table of options. train/config.c defines the options that are saved with a run, in sections.
- * ROWS inserts one of these sections here. */
+/* The table of options. The options that are saved with a run are defined in train/config.c, which
+ * divides them into sections. ROWS inserts one of these sections here. */
 #define ROWS(title, s)                                                  \
     {                                                                   \
         .name = title, .kind = SGT_OPT_ROWS, .section = SGT_SECTION_##s \
@@ -316,7 +316,8 @@ static int check_paths(const char *cache, const sgt_stop *stop)
 typedef struct reading {
     sample_lines file;
     sgt_examples *e;
-    /* room, learnt_room: number of elements for which e->starts and e->learnt have memory */
+    /* number of elements for which memory is allocated. room: in e->starts; learnt_room: in
+     * e->learnt */
     size_t room, learnt_room;
 } reading;
 

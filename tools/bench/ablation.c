@@ -8,8 +8,8 @@
 #include "tools/bench/bench.h"
 #include "tools/cli/talk.h"
 
-/* Indices in the array `techniques`, only of those techniques that the code treats specially.
- * TECHNIQUES is the number of all techniques. */
+/* Indices in the array `techniques`. Only the techniques that the code treats specially have a name
+ * here. TECHNIQUES is the number of all techniques. */
 typedef enum technique {
     TECHNIQUE_TEXT,
     TECHNIQUE_COLD,
@@ -29,8 +29,9 @@ static const char *const names[] = {"text",   "cold", "mmap",  "preload",   "sim
 static const struct {
     const char *about;
     const char *not_on_cpu; /* reason why the technique cannot be measured on a CPU; NULL: it can */
-    /* field: offset of the int in sgt_config by which the technique is switched on (0: the code
-     * does it differently); value: value that the int gets in this row and all later rows */
+    /* field: offset in sgt_config of the int that switches the technique on; 0: make_config
+     * switches the technique on in a different way. value: value of that int in this technique's
+     * row and in all later rows */
     size_t field;
     int value;
 } techniques[] = {
@@ -100,13 +101,14 @@ static const sgt_program program = {
                 "  sgt-bench ablation --data out/ --rows text,preload,tied --steps 30\n"
                 "  sgt-bench ablation --data out/ --device cuda"};
 
-/* State of the subcommand. Row t of bench.rows measures technique t; if that is impossible, the
+/* State of the subcommand. Row t of bench.rows is for technique t. If it cannot be measured, the
  * row's member `why` is the reason. */
 static struct {
     sgt_loader *set; /* loader that only lists the shards; no batches are drawn from it */
     uint32_t wanted; /* bit t: row t is to be measured */
     size_t rounds;
-    /* 1: keep the batch size, because it is known to fit into memory or the user has set it */
+    /* 1: do not halve the batch size if memory runs out, because it has been seen to fit or the
+     * user has set it */
     int fits;
     json_t *last; /* figures of the last step */
 } state;
@@ -226,10 +228,10 @@ static int measure_row(size_t t, json_t **figures, sgt_error *err)
 
 /* ---- results ---- */
 
-/* Add to a row's result how many times faster it is than the nearest measured row above it and than
- * the first row. (The first row is compared with itself.) Each row is measured in several rounds,
- * which gives a range of times. If the ranges of this row and the row above overlap, the difference
- * may be noise. With a single round, this cannot be determined. */
+/* Add two speed-ups to a row's result: its speed relative to `above`, the nearest measured row
+ * above it, and relative to the first row. (The first row is compared with itself.) Each row is
+ * measured in several rounds, which gives a range of times. If the ranges of this row and of
+ * `above` overlap, the difference may be noise. With a single round, this is unknown. */
 static void compare(const bench_row *row, const json_t *above, const json_t *first)
 {
     json_t *result = row->result, *round;

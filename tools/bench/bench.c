@@ -91,8 +91,8 @@ bench_row *bench_add(json_t *about)
     return r;
 }
 
-/* Combine the figures that a row has from its turns, and add them to its result. A figure that is a
- * real number becomes the median over all turns; any other value is taken from the last turn. */
+/* Summarize the figures of a row over all its turns, and add the summary to its result. A figure
+ * that is a real number becomes its median; any other value is that of the last turn. */
 static void take_medians(bench_row *r)
 {
     double x[BENCH_TURNS];
@@ -282,7 +282,7 @@ int bench_choose_device(sgt_error *err)
 #define CLOCK_EVERY 20e-6
 
 /* The state of one thread. thread: its index; rc, err: its result; units: number of units of work
- * that it has done; from, to: times at which it started and at which it last read the clock. */
+ * done; from: time at which the thread started; to: time at which it last read the clock. */
 typedef struct worker {
     int thread, rc;
     uint64_t units;

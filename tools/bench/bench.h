@@ -34,9 +34,9 @@ enum { BENCH_ROWS = 32, BENCH_TURNS = 100 };
 
 /* A row of the table. */
 typedef struct bench_row {
-    /* the row's object in the JSON document. It has the fields of `about` (see bench_add) and,
-     * after the measurement, a figure for each value measured. A figure that is a real number is
-     * the median over all turns; any other value is that of the last turn */
+    /* the row's object in the JSON document. It has the fields that bench_add was given and, after
+     * the measurement, one figure for each value measured. A figure that is a real number is the
+     * median over all turns; any other value is that of the last turn */
     json_t *result;
     /* array with one element per turn: an object with the figures measured in that turn */
     json_t *turns;
@@ -87,9 +87,10 @@ bench_row *bench_add(json_t *about);
  * stay NULL if this turn has none, for example because it is a warm-up. */
 typedef int bench_take(size_t i, json_t **figures, sgt_error *err);
 
-/* Measure rows first ... first + count - 1 repeatedly: in each of `turns` turns, `take` is called
- * once for each row that is not left out. So a change in the machine's speed affects all rows.
- * Afterwards add each row's figures to its result, even if a measurement failed. */
+/* Measure rows first ... first + count - 1 in `turns` turns. In each turn, call `take` once for
+ * every row, except rows that are left out. Because rows alternate, a change in the machine's speed
+ * affects all of them. Afterwards add each row's figures to its result, even if a measurement
+ * failed. */
 int bench_take_turns(size_t first, size_t count, size_t turns, bench_take *take, sgt_error *err);
 
 /* Handle rc, the result of an attempt to measure row r. If rc is SGT_EUNSUPPORTED, leave the row
@@ -102,8 +103,8 @@ int bench_leave_out(bench_row *r, int rc, const char *name, const sgt_error *err
  * field "why". */
 json_t *bench_results(size_t first, int left_out);
 
-/* bench_get returns the number in field `key` of an object, or 0 if there is no such field.
- * bench_put sets the field to x. If x is 0, which stands for unknown, bench_put does nothing. */
+/* bench_get returns the number in field `key` of an object, or 0 if the object has no such field.
+ * bench_put sets the field to x, unless x is 0: an unknown number is 0, and has no field. */
 double bench_get(const json_t *object, const char *key);
 const char *bench_get_text(const json_t *object, const char *key); /* NULL: no such field */
 void bench_put(json_t *object, const char *key, double x);
@@ -118,13 +119,14 @@ int bench_words(uint32_t *chosen, const char *option, const char *list, const ch
                 sgt_error *err);
 static inline int bench_has(uint32_t chosen, int k) { return chosen >> k & 1; }
 
-/* A column of a table. It shows one field of each row in the JSON document. The last column of an
- * array has no key and is not shown. */
+/* A column of a table: it shows one field of each row in the JSON document. An array of columns
+ * ends with an element without a key. */
 typedef struct bench_column {
     const char *key, *head; /* name of the field; heading */
     enum { BENCH_NUMBER, BENCH_TEXT, BENCH_PERCENT, BENCH_BYTES } kind;
     int decimals;
-    double scale; /* factor by which the number is multiplied; 0 means 1 */
+    /* factor by which the field's number is multiplied before it is shown; 0 means 1 */
+    double scale;
 } bench_column;
 
 /* Print the rows as a table. A column is as wide as its widest cell, and is left out if no row has

@@ -48,10 +48,11 @@ static const sgt_program program = {
         "  sgt-bench kernels --kind gemm --layer head --device cuda\n"
         "  sgt-bench kernels --kind attention --device cuda --batch-size 64 --seq-len 1024"};
 
-/* A kernel, which is one row of the table. The first one, the square matrix product, has no row of
- * its own: its speed is printed as the device's peak speed. */
+/* A kernel. Each kernel is one row of the table, except the first one, the square matrix product:
+ * its speed is printed as the device's peak speed. */
 typedef struct kernel_line {
-    /* shape and number formats of the matrix product; m = 0: the row is attention */
+    /* shape and number formats of the matrix product; m = 0: the kernel is not a matrix product but
+     * attention */
     sgt_cuda_gemm_shape product;
     sgt_attention attention; /* implementation */
     int backward;            /* pass of attention */
@@ -115,8 +116,8 @@ static void add_linear(const char *layer, size_t in, size_t out)
 static void add_products(void)
 {
     size_t C = state.options.model.channels, N = rows_of(), S = SIDE;
-    /* number of columns of the output head's product: the vocabulary size, padded to a multiple of
-     * 64 */
+    /* V: the padded vocabulary size, a multiple of 64. This is the number of columns that the
+     * matrix product of the output head has */
     size_t V = ((size_t)state.options.model.vocab + 63) / 64 * 64;
     add_product("peak", "", (sgt_cuda_gemm_shape){.m = S, .n = S, .k = S}, SGT_EPILOGUE_NONE);
     add_linear("qkv", C, 3 * C);
@@ -131,9 +132,10 @@ static void add_products(void)
                 SGT_EPILOGUE_NONE);
 }
 
-/* Add two rows for one implementation of attention, the forward and the backward pass. Their speed
- * is computed from the number of floating-point operations of two (T, T) matrix products in the
- * forward pass and of five in the backward pass. Only the unmasked half of the scores counts. */
+/* Add two rows for one implementation of attention: its forward and its backward pass. Their speed
+ * is the number of floating-point operations divided by the time. The forward pass counts as two
+ * (T, T) matrix products per head, the backward pass as five; of each, only the half that the
+ * causal mask leaves counts. */
 static void add_attention(const char *name, sgt_attention attention)
 {
     double product = (double)rows_of() * state.options.seq * state.options.model.channels;

@@ -75,8 +75,8 @@ static const sgt_program program = {
                 "  sgt-bench loader out/ --cold --loader mmap,uring --outputs u16 --json\n"
                 "  sgt-bench loader out/ --peer python3"};
 
-/* values of loader_row.maker, which states what makes a row's batches: an sgt_reader, or one of the
- * following */
+/* Values of loader_row.maker, in addition to those of sgt_reader: what makes the batches that a row
+ * of the table measures */
 enum {
     MEMCPY = SGT_READERS, /* memcpy of the windows that the readers copy */
     FIO,   /* fio, which reads the same number of bytes from the disk and discards them */
@@ -85,8 +85,8 @@ enum {
 static int is_reader(int maker) { return maker < SGT_READERS; }
 static int is_python(int maker) { return maker >= PYTHON; }
 
-/* fio makes no ids; its output is called BYTES, and is shown as "-". The other outputs have the
- * names below, in the order of sgt_output */
+/* fio only reads bytes and makes no ids. In the list of outputs it has the value BYTES, which is
+ * shown as "-". The other outputs have these names, in the order of sgt_output */
 enum { BYTES = SGT_OUTPUTS };
 static const char *const output_words[] = {"u16", "i32", "i64", "i32-rows", NULL};
 
@@ -106,10 +106,10 @@ static const char *name_of(int maker)
     return is_python(maker) ? peers[maker - PYTHON].name : maker == FIO ? "fio" : "memcpy";
 }
 
-/* Where the set's data is when a row is measured, which matters for mmap. COLD: not in the page
- * cache, so the disk is read. CACHED: in the page cache, but its pages must still be mapped (as in
- * the first epoch). MAPPED: in the page cache, and all pages are mapped (as in later epochs). WARM
- * is used for everything else that does not read the disk. */
+/* Where the set's data is when a row is measured. Only mmap and readers of the disk depend on this.
+ * COLD: not in the page cache, so the disk is read. CACHED: in the page cache, but not yet mapped
+ * into this process, as in the first epoch. MAPPED: in the page cache, with all pages mapped, as in
+ * later epochs. WARM: everything else that does not read the disk. */
 typedef enum set_state { WARM, MAPPED, CACHED, COLD } set_state;
 static const char *const state_names[] = {"warm", "mapped", "cached", "cold"};
 
@@ -121,9 +121,9 @@ typedef struct loader_row {
 } loader_row;
 
 /* A source of batches that all threads of a slice share. Usually it is a loader with the reader to
- * be measured. If `windows` is set, it is memcpy instead. It copies from the addresses at which the
- * windows drawn by a loader would be, in memory as large as the set. That memory is in huge pages
- * that are already mapped. It holds no tokens, since its content does not affect the speed. */
+ * be measured. If `windows` is set, it is memcpy instead: it copies windows at the same offsets as
+ * a loader would, from memory as large as the set. This memory is in huge pages, already mapped. It
+ * holds no tokens, because their values do not affect the speed. */
 typedef struct drawer {
     sgt_loader *loader;
     uint64_t epoch;       /* number of windows in an epoch */
@@ -138,26 +138,26 @@ typedef struct drawer {
 } drawer;
 
 static struct {
-    /* The rows of the table. The first `main_count` rows are measured in alternating turns. The
-     * remaining rows, mmap in the state COLD, are measured last, because they evict the set from
-     * the page cache. */
+    /* The rows of the table. The first `main_count` rows are measured together, in alternating
+     * turns. The other rows measure mmap in the state COLD. They come last because they evict the
+     * set from the page cache. */
     loader_row rows[BENCH_ROWS];
     size_t main_count;
     sgt_loader_options options; /* of `set` */
     sgt_loader *set; /* loader that only lists the shards; no batches are drawn from it */
     sgt_loader_info info;
-    /* The set is opened many times, but its notices should be printed once. speaker: reader whose
-     * notices are printed; spoke: 1 once they have been printed */
+    /* The set is opened many times, with several readers, but its notices are printed only once.
+     * speaker: reader whose notices are printed; spoke: 1 once they have been printed */
     int speaker, spoke;
     /* the current measurement */
     double seconds; /* seconds of a slice */
     int warm_up;    /* 1: this turn is a warm-up, and its figures are ignored */
-    /* sources that stay open between turns, by `maker`: memcpy, and the readers of WARM or MAPPED
-     * rows */
+    /* sources that stay open between turns, indexed by `maker`: memcpy, and readers that are
+     * measured in the state WARM or MAPPED */
     drawer drawers[MEMCPY + 1];
     int fits; /* 1: all shards fit into the page cache */
-    /* number of rows of the run that COLD slices have drawn so far. The next COLD slice continues
-     * after them, so that no row is read from the disk twice */
+    /* number of rows that slices in the state COLD have drawn so far, from the first row of the run
+     * on. The next such slice begins after them, so that no row is read from the disk twice */
     uint64_t cold_rows;
     bench_script script; /* loaders.py */
     bench_child *python; /* NULL: not started */
@@ -414,10 +414,11 @@ static int fill_cache(sgt_error *err)
     return state.fits ? bench_cache(state.set, 1, err) : SGT_OK;
 }
 
-/* Return after how many batches per thread the set must be opened again, because its data would no
- * longer be in the row's state; 0: never. In the state CACHED, this is one epoch, after which all
- * pages are mapped. In the state COLD, these batches read about a tenth of the set's pages. After
- * that, more and more windows would be in pages that have been read already. */
+/* Return the number of batches per thread after which the set must be opened again, because its
+ * data is no longer in the row's state; 0: never. In the state CACHED, this is one epoch, after
+ * which all pages are mapped. In the state COLD, it is the number of batches that read about a
+ * tenth of the set's pages. In later batches, more and more windows would be in pages that have
+ * been read already. */
 static uint64_t batches_until_reopened(const drawer *d, const loader_row *r)
 {
     uint64_t rows = o.batch * (uint64_t)r->threads;
@@ -563,8 +564,8 @@ typedef struct fio_run {
     int depth;
 } fio_run;
 
-/* Return the parameters with which fio reads as the reader uring would. Requests for a row are
- * rounded up to entire pages, since direct reads must be aligned. */
+/* Return the parameters with which fio makes the same requests as the reader uring would. If a
+ * request is for a row, it is rounded up to entire pages, since direct reads must be aligned. */
 static fio_run plan_fio(void)
 {
     if (o.sampling == SGT_SAMPLING_SEQUENTIAL)
@@ -594,8 +595,8 @@ static char *list_files(void)
     return list;
 }
 
-/* Read fio's result from its JSON output. fio states requests per second; divided by the number of
- * requests that a batch takes, they are batches per second. */
+/* Read fio's result from its JSON output. fio states the number of requests per second. Divide it
+ * by the number of requests that a batch takes, to get batches per second. */
 static int read_fio(const fio_run *run, const json_t *answer, loader_slice *s, sgt_error *err)
 {
     const json_t *job = json_array_get(json_object_get(answer, "jobs"), 0);
@@ -742,8 +743,8 @@ static int measure_all(sgt_error *err)
 /* Return the time per batch of row i in microseconds, or 0 if the row was not measured. */
 static double time_of(size_t i) { return bench_get(bench.rows[i].result, "us_per_batch"); }
 
-/* Return whether row i takes part in the choice of the fastest row with its output. memcpy, fio,
- * the plain loop and the state CACHED do not. */
+/* Return whether row i may be marked as the fastest row with its output. It may not if it was not
+ * measured, or if it measures memcpy, fio, the plain loop or the state CACHED. */
 static int competes(size_t i)
 {
     const loader_row *r = &state.rows[i];
@@ -751,9 +752,9 @@ static int competes(size_t i)
            r->pass != CACHED;
 }
 
-/* Add to the result of row i how fast it is relative to memcpy, to fio, to preload with the same
- * output, and to the plain loop. Mark the row as the best if there are other rows with the same
- * output that take part (competes), and none of them is faster. */
+/* Add to the result of row i its speed relative to memcpy, to fio, to preload with the same output,
+ * and to the plain loop. Mark the row as the best if it is the fastest of several rows with the
+ * same output. Only rows that may be marked (competes) are compared for this. */
 static void compare(size_t i)
 {
     const loader_row *r = &state.rows[i];

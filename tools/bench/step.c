@@ -247,8 +247,9 @@ static void add_rest(json_t *rows, const char *name, double ms)
     json_array_append_new(rows, json_pack("{s:s, s:f}", "name", name, "ms", ms));
 }
 
-/* Print a table of the kernels in a step. Two further rows make the times add up to that of the
- * step: idle time, and, as a negative number, time in which two kernels ran at once. */
+/* Print a table of the kernels in a step. Kernels can overlap, and there can be gaps between them.
+ * So two more rows make the times add up to that of the step: the idle time, and the overlapping
+ * time as a negative number. */
 static void show_parts(const json_t *top)
 {
     static const bench_column columns[] = {{"name", "kernel", .kind = BENCH_TEXT},

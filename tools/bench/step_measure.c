@@ -26,8 +26,8 @@ typedef struct spans {
     struct interval {
         uint64_t start, end; /* nanoseconds */
     } * of;
-    /* count: number of intervals in `of`; room: number of intervals for which `of` has memory;
-     * launches: number of intervals that are kernels, not copies or fills */
+    /* Numbers of intervals. count: those in `of`; room: those for which `of` has memory; launches:
+     * those that are kernels rather than copies or fills */
     size_t count, room, launches;
     int lost; /* 1: memory ran out */
 } spans;
@@ -110,7 +110,9 @@ typedef struct coder {
     sgt_cursor *cursor;
     sgt_vocab *vocab;
     sgt_encoder *encoder;
-    uint16_t *rows, *ids; /* rows: ids of the step's rows; ids: buffer for the ids of their text */
+    /* rows: ids of the step's rows; ids: buffer for the ids after decoding and tokenizing them
+     * again */
+    uint16_t *rows, *ids;
     size_t room;
 } coder;
 
@@ -129,7 +131,7 @@ typedef struct measurement {
     sgt_cupti *cupti;
     spans spans;
     /* rc, why: first failure in a callback, which makes the measurement fail; unrecorded,
-     * why_unrecorded: first failure of CUPTI */
+     * why_unrecorded: first failure of CUPTI, which makes the measurement fail only with --parts */
     int rc, unrecorded;
     sgt_error why, why_unrecorded;
 } measurement;
@@ -144,8 +146,8 @@ static unsigned recorded_steps(const step_run *run)
 
 /* ---- random tokens, and text ---- */
 
-/* number of positions at which a row of random tokens can begin; the file has the tokens of one
- * more row */
+/* number of positions in the file of random tokens at which a row can begin. The file is longer
+ * than this by one row */
 enum { RANDOM_TOKENS = 1 << 20 };
 
 /* Write random tokens to a file in memory, in the format of a shard without a header. Return its

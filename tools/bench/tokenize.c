@@ -81,13 +81,15 @@ static struct {
     uint64_t bytes;              /* total size of the inputs */
     piece *pieces;               /* the inputs in memory */
     size_t count, room, longest; /* longest: bytes of the longest piece */
-    /* The next two arrays are indexed by row of the table. The rows are our encoder, our encoder
-     * with two other ways to split, then other tokenizers. */
+    /* The next two arrays are indexed by row of the table. The first row is our encoder. The next
+     * rows may be our encoder with two other ways to split text. The last rows are other
+     * tokenizers. */
     /* vocabulary of our encoder; NULL: the row is another tokenizer */
     sgt_vocab *vocabs[BENCH_ROWS];
-    /* name in bpe.py of another tokenizer; NULL: the row is our encoder */
+    /* name that bpe.py has for the row's tokenizer; NULL: the row is our encoder */
     const char *peers[BENCH_ROWS];
-    /* for --disk. work: path of a temporary folder; out: path of the output in it */
+    /* used with --disk. work: path of a temporary folder; out: path in that folder to which a
+     * command writes its output */
     char work[SGT_PATH], out[SGT_PATH];
     int threads;
     /* shared by the threads of a turn */
@@ -98,8 +100,8 @@ static struct {
 
 /* ---- the text ---- */
 
-/* size in bytes at which the text is cut into pieces, as sgt-tokenize does with documents. A piece
- * is longer if the text cannot be cut there */
+/* usual size in bytes of the pieces into which text is cut, as sgt-tokenize cuts documents. A piece
+ * is longer if the text cannot be cut within this size */
 #define PIECE_BYTES ((size_t)256 << 10)
 /* maximum size in bytes of an input, larger than the memory of any machine */
 #define MOST_BYTES ((size_t)1 << 40)

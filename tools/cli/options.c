@@ -202,21 +202,22 @@ static const char *const other_names[][2] = {
     {"OUT/ as the last word", "output output-prefix output-dir out-dir out o"},
     {"RUN/ without an option", "model checkpoint ckpt load init-from out-dir"}};
 
-/* LONGEST_WORD: maximum length in bytes of words that are compared; FARTHEST: distance between
- * words that are not similar, above all other distances; MOST_CANDIDATES: maximum number of words
- * suggested at once */
+/* LONGEST_WORD: maximum length in bytes of words that are compared; FARTHEST: distance between two
+ * words that are not similar, larger than every other distance; MOST_CANDIDATES: maximum number of
+ * words in a suggestion */
 enum { LONGEST_WORD = 48, FARTHEST = 2 * LONGEST_WORD, MOST_CANDIDATES = 4 };
 
-/* The known words that are nearest to an unknown word; `far` is their distance. There can be
- * several only if they begin with the unknown word, or have a later part that does. */
+/* The known words with the smallest distance from an unknown word; `far` is that distance. Several
+ * words are kept only if they, or a later part of them, begin with the unknown word. */
 typedef struct candidates {
     char text[256]; /* the words, with " or " between them */
     size_t count, far;
 } candidates;
-/* Distances of a known word from an unknown word, the nearest first. SAME: the words are equal.
- * BEGINS: the known word begins with the unknown one. BEGINS_PART: a later part of the known word
- * begins with it. Larger distances: the words differ by typing errors. The largest below FARTHEST:
- * the known word begins a part of the unknown one. */
+/* Distances between an unknown word and a known word, in ascending order. SAME: they are equal.
+ * BEGINS: the known word begins with the unknown word. BEGINS_PART: a later part of the known word
+ * begins with the unknown word. Then comes BEGINS_PART plus the number of typing errors between the
+ * two. The largest distances below FARTHEST mean that the unknown word, or a part of it, begins
+ * with the known word. */
 enum { SAME, BEGINS, BEGINS_PART };
 
 /* Return whether a word of a help text is literal, and not a placeholder such as FILE. */
@@ -272,21 +273,21 @@ static size_t begins_part(const char *word, size_t n, const char *in, size_t m)
 }
 
 /* Return the distance between an unknown word[n] and a known name[m]. If there are at most `most`
- * typing errors between them, the distance grows with the number of errors. Otherwise, if the name
- * begins a part of the word, the distance is larger, but smaller for longer names. In all other
- * cases the distance is FARTHEST. */
+ * typing errors between them, it is BEGINS_PART plus their number, or SAME if there is none.
+ * Otherwise, if the word or a part of it begins with the name, it is FARTHEST minus the name's
+ * length, so that longer names are nearer. In all other cases it is FARTHEST. */
 static size_t distance(const char *word, size_t n, const char *name, size_t m, size_t most)
 {
     size_t slips = count_slips(word, n, name, m);
-    /* If there are as many errors as the name has letters, every letter may differ, so the words
-     * are not similar. */
+    /* If there are as many errors as the name has letters, the words may have no letter in common,
+     * so they are not similar. */
     if (slips <= most && slips < m) return slips ? BEGINS_PART + slips : SAME;
     return m > 1 && begins_part(name, m, word, n) ? FARTHEST - m : FARTHEST;
 }
 
-/* Compare the unknown word with other programs' names for the known word. Allow one typing error,
- * but none in names of up to three letters. With one error in those, cpu would match gpu; with more
- * than one in longer names, num-threads would match num-heads. */
+/* Compare the unknown word with the names that other programs have for the known word. In a name of
+ * more than three letters, allow one typing error. In shorter names allow none: cpu would match
+ * gpu. With two errors, num-threads would match num-heads. */
 static void try_other_names(candidates *nearest, const char *word, size_t n, const char *before,
                             const char *known, size_t length)
 {
@@ -749,8 +750,8 @@ static const char *suggest_option(const sgt_program *p, const char *name, size_t
         if (o.kind != SGT_OPT_HEADING)
             at += (size_t)snprintf(known + at, sizeof known - at, " %s", o.name);
     sgt_suggest(name, n, known, "--", exactly, hint);
-    /* Check the suggested option: a flag takes no value, and a CHOICE may not have the suggested
-     * word in this program. */
+    /* Check that the suggested option can have the value: a flag takes none, and a CHOICE may lack
+     * the suggested word in this program. */
     char *said = hint + (*hint ? strlen("; did you mean --") : 0),
          *word = said + strcspn(said, "= ");
     if (!*word || !find_option(p, said, (size_t)(word - said), 0, &o)) return hint;
@@ -781,8 +782,9 @@ static _Noreturn void refuse_unknown(const sgt_program *p, const char *dashes, c
 static void check_operands(const sgt_program *p, char **operands)
 {
     const char *wanted = operands_of(p), *word = *operands;
-    /* how similar to an option an operand NAME=VALUE must be to be rejected (see sgt_suggest). If
-     * the operand is OUT/, a new folder may have any name, so a similar beginning is not enough */
+    /* An operand NAME=VALUE is rejected if NAME is similar to an option. `exactly` states how
+     * similar it must be (see sgt_suggest). If the operand is OUT/, a new folder may have any name,
+     * so that it is not enough if NAME begins an option's name */
     int exactly = !*wanted ? 0 : strstr(wanted, " OUT/") ? 1 : 2;
     sgt_option o;
     if (!word && *wanted && !strchr(wanted, '\n'))

@@ -31,8 +31,8 @@ static sigset_t handled;
 /* if the same signal comes again within this many seconds, it counts only once */
 #define TOGETHER 1
 
-/* Handle a signal. The first one requests a stop; a second one ends the program at once. But a
- * single event may send the same signal twice, which must count once. For example, timeout(1)
+/* Handle a signal. The first signal requests a stop, and a second signal ends the program at once.
+ * But the same event may send one signal twice, which must count as one. For example, timeout(1)
  * signals the process and then its process group; when a terminal is closed, both its shell and the
  * kernel send SIGHUP. */
 static void on_signal(int number)

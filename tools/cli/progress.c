@@ -25,8 +25,8 @@ struct sgt_progress {
     /* 1: sgt_progress_end prints the last state even if no line has been printed before */
     int keep_last;
     double start, last;
-    /* done, total, from: as in sgt_progress_update; drawn_at: value of `done` when the line was
-     * last drawn */
+    /* done, total, from: arguments of the last sgt_progress_update; drawn_at: value of `done` when
+     * the line was last drawn */
     uint64_t done, total, from, drawn_at;
     char facts[256];
     const char *program; /* name of the program, with which each notice begins */
@@ -82,8 +82,8 @@ static void format_tail(const sgt_progress *p, size_t less, size_t facts, char *
     line[at < n ? at : n - 1] = '\0';
 }
 
-/* Write the progress bar to `bar`, with at most `room` columns. `part` is the fraction that is
- * done. */
+/* Write a progress bar of at most `room` columns to `bar`. `part` is the completed fraction of the
+ * work. */
 static void put_bar(char bar[BAR + 3], double part, int room)
 {
     int wide = room - 2 > BAR ? BAR : room - 2, filled = (int)(part < 1 ? part * wide : wide);
@@ -104,9 +104,9 @@ static void draw(sgt_progress *p, const char *before)
     /* show 100 % only when all is done */
     if (p->total) snprintf(head, sizeof head, "%3d%%", (int)(part >= 1 ? 100 : 100 * part));
     do {
-        /* Each iteration that finds the line too wide leaves out one more part, in this order: the
-         * rate, the elapsed time, the facts from the last to the second, the bar, and the first
-         * fact. */
+        /* As long as the line is too wide, each iteration leaves out one more element, in this
+         * order: the rate, the elapsed time, the facts from the last to the second, the bar, and
+         * the first fact. */
         size_t gone = less < 2 ? 0 : less - 2, facts = gone < all ? all - gone : all && gone == all;
         has_bar = p->terminal && p->total && (!gone || gone < all);
         format_tail(p, less, facts, tail, sizeof tail);

@@ -74,7 +74,7 @@ sgt_notice sgt_talk_notice(const char *program, int quiet)
 #define LEAST 16 /* terminal width in columns below which lines are not wrapped */
 /* columns by which a continuation line is indented more than the line it continues */
 #define INDENT ((size_t)2)
-/* maximum number of blanks between two words of a sentence. More than that separate the columns of
+/* maximum number of consecutive blanks in a sentence. Three or more blanks separate the columns of
  * a table */
 #define GAP 2
 

@@ -22,9 +22,9 @@ typedef enum question_kind {
     WORD    /* {"text"}: what is its last word? */
 } question_kind;
 
-/* Rules for comparing the answers to a question: by the sum of the losses of an answer's tokens, by
- * this sum per character, or by this sum per token. As in lm-evaluation-harness, the blank before
- * the answer does not count as a character. */
+/* Rules for comparing the answers to a question: by the total loss of an answer's tokens, by that
+ * loss divided by the number of characters, or by that loss divided by the number of tokens. As in
+ * lm-evaluation-harness, the blank before the answer does not count as a character. */
 enum { BY_SUM, BY_CHARACTER, BY_TOKEN, RULES };
 static const char *const acc_names[] = {"acc", "acc_norm", "acc_token"};
 static const char *const stderr_names[] = {"acc_stderr", "acc_norm_stderr", "acc_token_stderr"};
@@ -33,8 +33,8 @@ static const char *const stderr_names[] = {"acc_stderr", "acc_norm_stderr", "acc
  * followed by the answer. `loss` and `greedy` are the model's results. */
 typedef struct answer_row {
     uint64_t start; /* index in questions.file.tokens of the first token of this row */
-    /* count: tokens in the row; asked: tokens in the answer, which ends the row; characters:
-     * characters in the answer */
+    /* count: number of tokens in the row; asked: number of tokens in the answer, which are the last
+     * ones of the row; characters: number of characters in the answer */
     uint32_t count, asked, characters;
     double loss; /* sum of the losses of all tokens in the answer */
     int greedy;  /* 1: greedy decoding would generate this answer */
@@ -56,15 +56,15 @@ typedef struct questions {
     size_t row_count, count;
     size_t row_room, room;
     uint32_t positions; /* context length of the model */
-    /* number of rows that exceeded the model's context length, and lost the beginning of their
-     * context */
+    /* number of rows that were longer than the model's context length, so that the beginning of
+     * their context was cut off */
     size_t cut;
     uint32_t longest; /* tokens of the longest row */
-    /* number of questions whose right answer wins, for each rule; equal for all rules if kind is
-     * WORD */
+    /* for each rule, number of questions to which the model gives the right answer. All rules have
+     * the same number if kind is WORD */
     size_t right[RULES];
-    /* sum over all questions of the loss of the first answer. It is used only if kind is WORD. Then
-     * the only answer is the last word. */
+    /* If kind is WORD: the total loss of the last words, over all questions. Each question then has
+     * one answer, its last word. Otherwise unused */
     double loss;
 } questions;
 
@@ -251,8 +251,8 @@ static int run_rows(questions *s, eval_batch *x, const eval *e, sgt_error *err)
 
 /* ---- questions ---- */
 
-/* Return the index of the answer with the lowest loss by `rule` (such as BY_SUM), which is the
- * likeliest one. If several are equal, return the first. */
+/* Return the index of the likeliest answer: the one with the lowest loss by `rule` (such as
+ * BY_SUM). If several answers have that loss, return the first of them. */
 static uint32_t pick(const questions *s, const question *item, int rule)
 {
     const answer_row *rows = s->rows + item->row;

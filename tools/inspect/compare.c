@@ -31,10 +31,11 @@ typedef struct pair {
     side sides[2];
     sgt_progress *bar;
     uint64_t done; /* tokens compared so far */
-    /* index of the split that was compared last, in which the difference is, if there is one; -1:
-     * all tokens were compared as one sequence */
+    /* index of the split that was compared last. If the sets differ, the difference is in that
+     * split. -1: all tokens were compared as one sequence */
     int split;
-    /* index of the first different token in `split`, or in the set if `split` is -1 */
+    /* index of the first token that differs, counted from the beginning of `split`, or of the set
+     * if `split` is -1 */
     uint64_t token;
     int differs; /* 1: the tokens differ */
     /* 1: same vocabulary; 0: different vocabularies; -1: unknown, because a set does not state

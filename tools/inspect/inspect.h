@@ -43,12 +43,13 @@ typedef struct inspect_set {
     /* content of manifest.json; manifest.options is NULL if there is no such file */
     sgt_manifest manifest;
     sgt_set set;
-    /* for a folder: index of the first shard that comes after those of split i */
+    /* for a folder: ends[i] is the index of the first shard after those of splits 0 ... i */
     uint32_t ends[SGT_SPLITS];
     /* header of the set's first shard. If there is a manifest, the vocabulary size, the end-of-text
      * id and the fingerprint are the manifest's */
     sgt_shard_header first;
-    /* tokens, documents: their numbers in all shards; documents is UINT64_MAX if it is unknown */
+    /* number of tokens and number of documents in all shards; documents is UINT64_MAX if it is
+     * unknown */
     uint64_t tokens, documents;
     const sgt_set_shard *opened; /* shard that inspect_read has open as `fd`; NULL: none */
     int fd;

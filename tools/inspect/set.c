@@ -15,9 +15,9 @@
 
 /* ---- a folder ---- */
 
-/* Return whether `path` is among the set's shards from index `first` on. To be fast, search from
- * index first + near: that is the right index if the manifest and the folder have the same
- * order. */
+/* Return whether `path` is among the set's shards from index `first` on. The search begins at index
+ * first + near. If the manifest and the folder list the shards in the same order, the shard is
+ * there, so that the search ends at once. */
 static int has_path(const sgt_set *s, uint32_t first, const char *path, size_t near)
 {
     const uint32_t n = s->count - first;

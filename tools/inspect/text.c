@@ -149,8 +149,8 @@ typedef struct sink {
     /* 1: standard output is a terminal, so control characters in the text must not be printed as
      * they are */
     int terminal;
-    /* text not yet printed. For JSON, this is all text so far. Otherwise it is only a character
-     * whose last bytes have not been decoded yet */
+    /* decoded text that has not been printed yet. For JSON, this is all text so far. For plain
+     * text, it is only the beginning of a character whose other bytes have not been decoded yet */
     char *text;
     size_t used, room;
     char last;

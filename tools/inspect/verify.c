@@ -31,8 +31,8 @@ typedef struct checking {
     const sgt_set_shard *shard;
     char idx[SGT_PATH]; /* path of the .idx file */
     uint64_t *starts;   /* (count): index in the shard of each document's first token */
-    /* count: number of elements in `starts`; next: index in `starts` of the first document whose
-     * beginning has not been read yet */
+    /* count: number of elements in `starts`; next: index in `starts` of the first document start
+     * that the tokens read so far do not include yet */
     size_t count, next;
 } checking;
 
@@ -113,8 +113,9 @@ static int verify_shards(inspect_set *s, const inspect *o, sgt_error *err)
 
 typedef struct sums {
     uint64_t lines, files, documents, tokens;
-    /* number of documents since the last line about a file. sources.jsonl has a line for each of
-     * them, with its fields (--keep-fields), before the line about their file */
+    /* number of lines about a single document since the last line about a file. With --keep-fields,
+     * sources.jsonl has one line for each document of a file, with the document's fields, before
+     * the line about the file */
     uint64_t kept;
 } sums;
 

@@ -55,9 +55,9 @@ typedef struct hello {
     cpu_set_t cores;                  /* cores on which the launcher lets the rank run */
 } hello;
 
-/* All messages over a LIFE connection are an sgt_error. To rank 0, a rank sends its own failure.
- * From rank 0, a message tells the receiver to end: `code` is the exit code, or 0 if all ranks have
- * finished without a failure. */
+/* All messages over a LIFE connection are an sgt_error. A message to rank 0 is the failure of the
+ * rank that sends it. A message from rank 0 tells the receiver to end. Its `code` is the exit code,
+ * or 0 if all ranks have finished without a failure. */
 
 typedef struct net {
     sgt_ranks r; /* first member, so that a pointer to sgt_ranks can be cast to a pointer to net */
@@ -78,8 +78,8 @@ typedef struct net {
     /* used by rank 0: 1 once all ranks have finished. Access it atomically, because the watcher
      * reads it. */
     int ended;
-    /* used by rank 0: locked by the first thread that prints why all ranks end, and never unlocked,
-     * so that no second thread prints a reason */
+    /* used by rank 0: lock for printing why all ranks end. The first thread that prints a reason
+     * never unlocks it, so that no second reason is printed */
     pthread_mutex_t saying;
     int code;              /* exit code after give_up */
     struct pollfd lines[]; /* (2 * size): storage for both arrays of `line` */

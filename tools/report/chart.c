@@ -8,10 +8,10 @@
 #include "tools/cli/process.h"
 #include "tools/report/report.h"
 
-/* Sizes of charts in pixels, indexed by report_size. Each chart is written in the small size for
- * narrow screens and, if its figure is larger, also in the larger size. The style sheet shows one
- * of the two. So no chart and no text in it is ever scaled. All coordinates are below 1000, so four
- * digits are enough. */
+/* Sizes of charts in pixels, indexed by report_size. Each chart is written once in the small size,
+ * for narrow screens. If its figure is larger, the chart is written again in that size, and the
+ * style sheet shows one of the two. So charts and their texts never have to be scaled. All
+ * coordinates are below 1000, so four digits are enough. */
 static const struct {
     int wide, high;
     const char *class; /* CSS class of the figure */
@@ -22,7 +22,7 @@ static const struct {
  * additional margin on a side with an axis label. */
 enum { LEFT = 46, RIGHT = 12, TOP = 10, BOTTOM = 27, LABEL = 17 };
 
-/* free space above the highest point, as a fraction of the height of the plotted area */
+/* height of the free space above the highest point, as a fraction of the plotted area's height */
 #define ROOM 0.04
 
 report_point *report_add_series(report_figure *g, report_kind kind, unsigned color,
@@ -68,10 +68,9 @@ typedef struct frame {
     int wide, high;
 } frame;
 
-/* ---- units ----
- *
- * An axis uses the largest unit in which its highest number is at least `least`. For example, an
- * axis up to 2 hours is in minutes, because hours need at least 3. */
+/* The unit of an axis is chosen by the highest number on it: the largest unit for which that
+ * number, in this unit, is at least `least`. For example, `least` is 3 for hours, so an axis up to
+ * 2 hours is in minutes. */
 
 typedef struct axis_unit {
     report_number number; /* number format that the unit is for */
@@ -308,7 +307,7 @@ static void put_dots(FILE *page, const frame *f, const report_series *s)
 enum { MOST_LARGE = 100, MOST_SMALL = 30, LINES = 768 };
 
 /* Return the point of a series that is nearest to x. Return NULL if the series has no name, or if
- * that point is farther away than the mean distance between points. */
+ * even that point is farther from x than points of the series are from each other, on average. */
 static const report_point *find_nearest(const report_series *s, double x)
 {
     const report_point *best = NULL;
@@ -418,7 +417,7 @@ static void put_legend(FILE *page, const report *r, const report_figure *g)
 
 /* ---- notes about curves that coincide, of which only the last is visible ---- */
 
-/* relative difference between two values below which their points coincide on the page */
+/* two points coincide on the page if the relative difference between their values is below this */
 #define SAME 1e-3
 
 /* Return the curve of run i: the first series of the figure that has this run's colour. */

@@ -29,10 +29,12 @@ static void add_key(report_figure *g, const char *class, unsigned color, const c
 /* ---- smooth lines ---- */
 
 #define LEAST_SMOOTHED 20 /* shorter lines are not smoothed */
-#define PART 12           /* a smoothing window extends by 1 / PART of all points to each side */
+/* a smoothing window has count / PART points on each side, where `count` is the number of all
+ * points */
+#define PART 12
 #define LEAST_SIDE 3
-/* near an end of a curve, where a window is cut off on one side, its other side may have up to this
- * many times its usual width */
+/* Near an end of a curve, a smoothing window has too few points on the outer side. Its inner side
+ * may then have up to this many times the usual number of points */
 #define END_SIDES 5
 
 /* Fit a straight line to points `first` ... `last`, and return the line's value at point `at`. A
@@ -58,7 +60,8 @@ static double fit(const report_point *p, size_t first, size_t last, size_t at, i
     return own + (spread > 1e-9 * w0 * w2 ? (w2 * d0 - w1 * d1) / spread : d0 / w0);
 }
 
-/* points count as a straight line with noise if their Durbin-Watson statistic is at least this */
+/* Durbin-Watson statistic from which on points count as a straight line with noise (see
+ * is_straight) */
 #define NOISE 1.5
 
 /* Return whether the first `count` points are a straight line with noise. The test uses the
@@ -71,9 +74,9 @@ static int is_straight(const report_point *p, size_t count)
 }
 
 /* Call fit for each point, with a window of `side` points on each side. Near an end of the curve,
- * the window has fewer points on the outer side. It then extends up to END_SIDES times as far on
- * the inner side, so that the smooth curve does not follow the noise of the last few points. At the
- * beginning of the curve, the window extends over at most `begin` points instead. */
+ * there are fewer points on the outer side. The inner side is then made longer, so that the smooth
+ * curve does not follow the noise of the last few points: at the end of the curve up to END_SIDES *
+ * side points, at its beginning up to `begin` points. */
 static void fit_all(report_point *p, size_t count, size_t side, size_t begin, int rest)
 {
     const size_t end = END_SIDES * side;
@@ -91,9 +94,9 @@ static void fit_all(report_point *p, size_t count, size_t side, size_t begin, in
 
 /* Set each to[i].y to the smoothed value of from[i].y. Straight lines stay straight, and NAN stays
  * NAN. A single fit would flatten the bend of a loss curve. So the residuals of the first fit are
- * smoothed as well, and added (Tukey's twicing). Next to a jump, a fit can exceed the values from
+ * smoothed as well, and added (Tukey's twicing). Next to a jump, a fit can exceed all values from
  * which it is made, so results are limited to the range of from[].y. A loss curve may be steep at
- * its beginning; windows there only cover as many of the first points as form a straight line. */
+ * its beginning. Windows there are only as long as the beginning of the curve is straight. */
 static void smooth(report_point *to, const report_point *from, size_t count)
 {
     size_t side = count / PART > LEAST_SIDE ? count / PART : LEAST_SIDE, begin = END_SIDES * side;
@@ -202,12 +205,12 @@ static void explain_bins(report_figure *g, const report *r)
 
 /* ---- losses ---- */
 
-/* The y axis of losses ends at most at this multiple of the highest loss with which a run starts.
- * Usually only a run that diverges exceeds it. */
+/* The y axis of losses ends at this multiple of the highest loss at the start of a run, or earlier.
+ * Usually only a run that diverges has a higher loss. */
 #define MOST_RISE 1.5
 
-/* Set the upper limit of the y axis, beyond which points are cut off: one diverged run would
- * otherwise press all other curves flat. Return the number of points above the limit. */
+/* Set the upper limit of the y axis, above which points are cut off. Without a limit, one diverged
+ * run would press all other curves flat. Return the number of points above the limit. */
 static size_t limit_losses(report_figure *g, const report *r)
 {
     size_t above = 0;

@@ -104,7 +104,8 @@ void report_begin_section(FILE *page, const char *class, const char *id, const c
 
 /* ---- headline numbers ---- */
 
-/* noise below which a loss is shown with all four decimals, and without its noise */
+/* If the noise (standard error) of a loss is below this, the loss is shown with all four decimals,
+ * and the noise is not shown */
 #define LEAST_NOISE 5e-5
 
 /* Format a loss so that its last digit is one place behind the first digit of its noise, but with
@@ -151,8 +152,8 @@ static void put_mean(FILE *page, const report_run *run)
     fputs("; lower is better", page);
 }
 
-/* Write the small print of the validation loss, which is the last one: its noise and, if an earlier
- * validation loss was lower, the lowest one with its step. */
+/* Write the small print below the last validation loss: its noise. If an earlier validation loss
+ * was lower, also write the lowest one and its step. */
 static void put_lowest(FILE *page, const report_run *run)
 {
     char step[48];
@@ -166,11 +167,12 @@ static void put_lowest(FILE *page, const report_run *run)
 /* A headline number of a run, which is stored as a double in report_run. */
 typedef struct headline {
     const char *name;
-    /* at: offset of the number in report_run; noise: if the number is a loss, offset of its noise,
-     * else 0 */
+    /* Offsets in report_run. at: of the number; noise: of its noise if the number is a loss, else
+     * 0 */
     size_t at, noise;
     report_number number;
-    /* which run's value is marked as the best one. -1: the lowest; 1: the highest; 0: none */
+    /* value that is marked as the best one on a page with several runs. -1: the lowest; 1: the
+     * highest; 0: none */
     int best;
     /* 1: leave the number out of the page if it is unknown for all runs; 0: then show a dash */
     int left_out;

@@ -52,8 +52,8 @@ typedef struct report_row {
 typedef struct report_log {
     report_row *rows; /* rows in ascending order of steps; freed before report_run_open returns */
     size_t count, room;
-    /* number of log lines that were dropped because a later line, written after a resume, has the
-     * same step or an earlier one */
+    /* number of log lines that were dropped because a resumed run wrote lines for the same steps
+     * again */
     uint64_t repeated;
     uint64_t damaged; /* number of lines that are not a valid entry of the log */
     /* 1: the last line is incomplete, because it is just being written or because the run was
@@ -61,11 +61,11 @@ typedef struct report_log {
     int half;
 } report_log;
 
-/* A point of a curve: mean, lowest and highest value of each column over a few consecutive rows of
- * the log. */
+/* A point of the curves of all columns: for each column, the mean, the lowest and the highest value
+ * over a few consecutive rows of the log. */
 typedef struct report_bin {
     report_row mean, low, high;
-    size_t n[REPORT_COLUMNS]; /* how many numbers each column has */
+    size_t n[REPORT_COLUMNS]; /* by column: number of rows in the bin that have a value */
     double skipped;           /* number of steps in the bin whose update was skipped */
 } report_bin;
 
@@ -112,8 +112,8 @@ typedef struct report_run {
     double estimate;        /* estimated memory of all kinds in bytes; 0: no estimate */
     char no_estimate[1024]; /* reason why there is no estimate */
     uint64_t parameters;    /* 0: unknown */
-    /* loss_noise: standard error of `loss`, which is the mean over the last loss_steps steps;
-     * val_noise: standard error of val_loss */
+    /* loss_noise: standard error of `loss`; val_noise: standard error of val_loss; loss_steps:
+     * number of steps at the end of the run over which `loss` is the mean */
     double loss_noise, val_noise;
     size_t loss_steps;
     report_row last; /* last row of the log */
@@ -136,8 +136,8 @@ int report_run_sample(report_run *r, const sgt_stop *stop, sgt_error *err);
 void report_run_close(report_run *r);
 
 /* Fit a straight line to the n numbers y[0], y[stride], y[2 * stride], ..., ignoring those that are
- * NAN. Return the sum of the squared residuals. Set *changes to the sum of the squared differences
- * between consecutive residuals. */
+ * NAN. The residuals are the numbers minus the line. Return the sum of their squares. Set *changes
+ * to the sum of the squared differences between each residual and the next. */
 double report_residuals(const double *y, size_t stride, size_t n, double *changes);
 
 typedef struct report {

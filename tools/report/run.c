@@ -158,8 +158,9 @@ static void read_checkpoint(report_run *r)
         r->parameters = sgt_model_parameters(&m);
 }
 
-/* memory in bytes that this process takes before it reads the first run. It stands for the
- * program's own memory in estimates. The memory of sgt-report's data must not count */
+/* memory in bytes that this process takes before it reads the first run. Estimates of a run's
+ * memory use it for the memory of sgt-train's program itself. It is measured so early because
+ * sgt-report's data must not count */
 static uint64_t program;
 
 static void estimate_memory(report_run *r, const sgt_notice *notice)
@@ -192,8 +193,9 @@ static void estimate_memory(report_run *r, const sgt_notice *notice)
 #define MOST_BINS 240 /* maximum number of points of a curve */
 #define MOST_DOTS 60  /* maximum number of points of a curve with a dot at each point */
 
-/* Add a row of the log to a bin. A row has the total number of skipped updates so far. *skipped is
- * that total before this row, so the difference is counted in the bin; *skipped is then updated. */
+/* Add a row of the log to a bin. The log has the total number of skipped updates up to each row,
+ * but a bin counts only its own. So *skipped is the total up to the row before: add the difference
+ * to the bin, then update *skipped. */
 static void add_to_bin(report_bin *bin, const report_row *row, double *skipped)
 {
     for (size_t c = 0; c < REPORT_COLUMNS; c++) {
@@ -234,23 +236,23 @@ static void make_bins(report_bins *b, const report_log *l, int evaluated, size_t
 
 /* ---- headline numbers ---- */
 
-/* The final loss is the mean over the last 1 % of the steps. But it is taken over at least FINAL
- * steps, if the run has as many. */
+/* The final loss is the mean over the last 1 % of the steps. If that is fewer than FINAL steps, it
+ * is the mean over the last FINAL steps, or over all if there are not so many. */
 #define FINAL 20
 
 /* Values that are accumulated while the rows of the log are read in order. */
 typedef struct totals {
-    /* Sums over all steps. wait: time in milliseconds spent waiting for data; flops: each step's
-     * MFU, multiplied by its time in milliseconds; mfu_time: time in milliseconds of the steps
-     * whose MFU is known, by which `flops` is divided for the mean MFU */
+    /* Sums over all steps. wait: time in milliseconds spent waiting for data. flops and mfu_time
+     * are for the mean MFU, which is flops / mfu_time: flops is the sum of MFU times step time, and
+     * mfu_time the sum of step times in milliseconds. Both include only steps whose MFU is known */
     double wait, flops, mfu_time;
-    /* later: number of validation losses since the lowest one; least_later: lowest of these later
-     * losses */
+    /* later: number of evaluations after the one with the lowest validation loss; least_later:
+     * lowest validation loss of those later evaluations */
     size_t later;
     double least_later;
     sgt_diagnosis diagnosis;
     double skipped; /* total number of skipped updates before the row that is being read */
-    size_t val_end; /* number of rows up to and including the one with the last evaluation */
+    size_t val_end; /* index of the row with the last evaluation, plus 1 */
 } totals;
 
 static void add_validation(report_run *r, totals *t, const double *v)
@@ -304,10 +306,10 @@ double report_residuals(const double *y, size_t stride, size_t n, double *change
     return squares;
 }
 
-/* Average the loss over the last n of the first `end` rows, and return n, which is 1 % of all rows
- * or FINAL, whichever is more, but at most `end`. Set *loss to the mean. Set *noise to the standard
- * error of the mean. For it, a straight line is fitted to these losses first, so that their trend
- * does not count as noise. */
+/* Set *loss to the mean loss over the last n of the first `end` rows, and *noise to the standard
+ * error of that mean. Return n: 1 % of all rows, but at least FINAL and at most `end`. The standard
+ * error is computed from the residuals of a straight line, so that a trend of the loss does not
+ * count as noise. */
 static size_t average_loss(const report_log *l, size_t end, double *loss, double *noise)
 {
     size_t n = (l->count + 99) / 100 > FINAL ? (l->count + 99) / 100 : FINAL;
@@ -330,8 +332,8 @@ static void finish_totals(report_run *r, const totals *t)
     const report_log *l = &r->log;
     r->last = l->rows[l->count - 1];
     const double *first = l->rows[0].v, *last = r->last.v;
-    /* number of tokens before the first row of the log, assuming that its step took as many as the
-     * next one */
+    /* number of tokens before the first row of the log. This assumes that the first row's step had
+     * as many tokens as the second row's */
     double before = 0;
     if (l->count > 1)
         before = first[REPORT_TOKENS] - (l->rows[1].v[REPORT_TOKENS] - first[REPORT_TOKENS]);
@@ -383,9 +385,9 @@ static void start_diagnosis(totals *t, const sgt_config *s)
     if (s->steps != SGT_DEFAULT_COUNT) t->diagnosis.steps = s->steps;
 }
 
-/* Pass a row of the log to the diagnosis of the loss curve. In fp16, a step with an overflow is
- * skipped and the loss scale is lowered. That is normal, so the norm of such a step is passed as 0,
- * and no problem is reported. */
+/* Pass a row of the log to the diagnosis of the loss curve. In fp16, it is normal that a gradient
+ * overflows, that the step is skipped and the loss scale lowered. So that this is not reported as a
+ * problem, the norm of a skipped step is passed as 0. */
 static void diagnose(report_run *r, totals *t, const double *v)
 {
     char line[256];
@@ -474,8 +476,8 @@ int report_run_sample(report_run *r, const sgt_stop *stop, sgt_error *err)
 
 /* ---- everything ---- */
 
-/* A run counts as no longer training if its log has not grown for this many seconds, or for the
- * time of ten steps if that is longer. */
+/* A run counts as still training as long as its log has grown within this many seconds, or within
+ * the time of ten steps, whichever is longer. */
 #define LEAST_IDLE 120
 
 /* Compute the numbers, the advice and the curves of a run from the rows of its log. */

@@ -111,8 +111,8 @@ typedef struct sample_text {
     uint64_t number; /* index of this text among the texts for the same prompt, counted from 0 */
     /* the text to show: the prompt, if sample_show.prompts is 1, followed by the generated text */
     char *bytes;
-    /* n: bytes of the text so far; room: bytes allocated; begin: offset at which the generated text
-     * begins, after the prompt; shown: bytes already printed */
+    /* n: number of bytes in `bytes` so far; room: number of bytes allocated; begin: offset of the
+     * generated text, which follows the prompt; shown: number of bytes already printed */
     size_t n, room, begin, shown;
     json_t *ids; /* ids of the generated tokens if sample_show.json is 1, else NULL */
     int ended;
@@ -121,8 +121,8 @@ typedef struct sample_text {
 
 typedef struct sample_show {
     sample_text *texts;
-    /* count: number of texts; current: index of the text that is being printed, the first that is
-     * not complete */
+    /* count: number of texts; current: index of the first text that is not complete, which is the
+     * one being printed */
     size_t count, current;
     int json;     /* 1: print nothing, since the texts are printed as JSON later */
     int terminal; /* 1: print control characters as \xNN, because they could control the terminal */

@@ -49,7 +49,8 @@ static void print_end(const sample_show *s, const sample_text *t)
     if (!last) fputs("---\n", stdout);
 }
 
-/* Print what is new of the current text. If it is complete, end it and go on with the next text. */
+/* Print the part of the current text that has not been printed yet. If the text is complete, end it
+ * and continue with the next text. */
 static int print(sample_show *s, sgt_error *err)
 {
     while (s->current < s->count && !s->json) {
