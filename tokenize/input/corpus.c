@@ -40,9 +40,10 @@ typedef struct walk {
      * truncated Parquet files */
     uint64_t more[2];
     sgt_lookahead first; /* first bytes of the file being examined */
-    /* (sgt_form): number of files that were recognized as this form by their first bytes */
+    /* found[form]: number of files that were recognized as this form (sgt_form) by their first
+     * bytes */
     size_t found[SGT_FORM_MORE];
-    /* (sgt_form): index in c->files of the first of these files */
+    /* first_found[form]: index in c->files of the first of these files */
     size_t first_found[SGT_FORM_MORE];
     sgt_error *err;
 } walk;

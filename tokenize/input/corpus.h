@@ -63,8 +63,8 @@ typedef struct sgt_corpus_file {
     const char *name;
     uint64_t size; /* bytes; 0 for standard input */
     int64_t mtime; /* modification time in seconds since 1970; 0 for standard input */
-    /* inode and nanoseconds of the modification time; together with mtime, they show whether the
-     * file has been changed since it was listed (feed.h) */
+    /* inode: inode number; nanoseconds: fraction of the modification time. If one of these or mtime
+     * has changed, the file may have been changed since it was listed (feed.h). */
     uint64_t inode;
     int64_t nanoseconds;
     int stream;    /* 1: the file is standard input */
@@ -80,8 +80,8 @@ typedef struct sgt_corpus_file {
      * tokenized (feed.h). */
     int detect;
     int rows; /* 1: Parquet, one document per row */
-    /* What damage means. 1 (--skip-bad): it ends the text of a compressed file, and it makes
-     * Parquet rows bad, which are skipped. 0: it is an error. */
+    /* Effect of damage. 1 (--skip-bad): damage ends the text of a compressed file; Parquet rows
+     * that it makes unreadable are bad and skipped. 0: damage is an error. */
     int skip_bad;
     /* Range from ... end - 1 of bytes, if a Parquet file is divided among ranks: this rank reads
      * the row groups whose middle is in the range (parquet.h). `end` is 0 for the end of the

@@ -18,8 +18,8 @@
 #include "tokenize/text/utf8.h"
 #include "tokenize/vocab/vocab.h"
 
-/* If text has no other cut, it is cut between two tokens from this length in bytes on
- * (cut_long). */
+/* minimum length in bytes of text that is cut between two of its tokens if it has no other cut
+ * (cut_long) */
 #define LONG_PIECE ((size_t)1 << 20)
 /* maximum size in bytes of a line, and of text that can be cut nowhere */
 #define EXTENT ((size_t)1 << 30)
@@ -163,8 +163,9 @@ struct sgt_text_feed {
     size_t ahead_most;
     sgt_source *source; /* the current file, if it is open and not Parquet; else NULL */
     sgt_parquet *rows;  /* the current file, if it is open and Parquet; else NULL */
-    int noticed;        /* 1 once a notice has said how a stream is read, if not as plain text */
-    /* number of files so far of which some bytes were skipped as damaged or as garbage */
+    /* 1 after the first notice that a stream is not read as plain text; only one is printed */
+    int noticed;
+    /* number of files so far whose damaged or garbage bytes were skipped */
     uint64_t left;
     int split;            /* split of the current text: 0 training, 1 validation */
     sgt_stream_hash hash; /* hash of the stream up to `offset` */
@@ -343,8 +344,8 @@ static int add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clos
 {
     const sgt_error *left = sgt_source_left(f->source);
     const int bad = closes && *left->text, nothing = bad && left->code && !f->offset && !n;
-    /* if nothing before the damage can be used, the file has no document; an empty block of lines
-     * has none */
+    /* If nothing before the damage can be used, the file has no document. Deliver an empty block of
+     * lines then, which has no document either: an empty text would be an empty document. */
     const int lines = current(f)->lines || nothing, begins = begins_document(f, u->text + at, n);
     if (bad && f->left++ < LEFT_SAID) sgt_say(&f->r.o->notice, "%s", left->text);
     if (begins && f->offset)
@@ -405,10 +406,11 @@ static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     return SGT_OK;
 }
 
-/* Do what cut_part does for a text file, which may be cut within a line. If literals begin
- * documents, cut before the last literal. Without such a literal, cut where the split rule allows
- * it, but not in the last bytes, which may be the beginning of a literal. In this way, no cut is
- * inside a literal that begins a document, and every other literal is counted. */
+/* Find a cut in text[n], which is from a text file and may therefore be cut within a line, and set
+ * *good as cut_part does. If literals begin documents, cut before the last literal. If there is
+ * none, cut where the split rule allows it, but not in the last bytes, which may be the beginning
+ * of a literal. In this way, no cut is inside a literal that begins a document, and every other
+ * literal is counted. */
 static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
     const sgt_literal *l = &f->r.literal;
@@ -416,7 +418,8 @@ static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     int rc = SGT_OK;
     if (l->divides && (*good = last_literal(l, text, n)) > 0) return SGT_OK;
     if (sgt_rule_by(f->r.rule) == SGT_RULE_PCRE2 || n <= from + beyond) return SGT_OK;
-    /* do not cut in a literal at the beginning: the text after it is encoded separately */
+    /* Skip a literal at the beginning, because it must not be cut. The text after it is encoded
+     * separately from it, so the search for a cut can begin there. */
     text += from;
     n -= from + beyond;
     *good = f->r.normalize > SGT_NORMALIZE_NONE
@@ -463,7 +466,8 @@ static int add_long_line(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, sgt
     part->end = f->offset;
     part->raw = sgt_source_raw(f->source);
     u->used = at;
-    /* if reading failed, remove the part, because the feed has not passed the line */
+    /* if reading failed before the end of the line, remove the part again: the feed reports the
+     * error instead */
     u->count -= rc < 0;
     return rc;
 }
@@ -480,8 +484,8 @@ static int read_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
             rc = add_long_line(f, u, at, n, err);
             if (rc < 0 || f->r.o->skip_bad) return rc < 0 ? rc : 1;
         }
-        /* if the unit contains an earlier part, the unit is delivered first, and then this error is
-         * reported */
+        /* if the unit already has parts, sgt_text_feed_next delivers them first, and returns this
+         * error at its next call */
         if (n > most)
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: offset %" PRIu64 ": more than %zu MiB of text that cannot be cut "
@@ -719,12 +723,12 @@ static int unfold_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
                               : (lines ? sgt_json_records : sgt_parquet_records)(u, p, &next, err);
     next.length = 0;
     next.closes = p->closes && !rc;
-    /* If damage cut off the last line, and the line is therefore bad, do not count the damaged end
-     * of the file as another bad line. */
+    /* If damage cut off the last line, the line is bad and already counted. Do not count the
+     * damaged end of the file as another bad line. */
     if (next.closes && !(cut && next.bad)) next.bad += p->bad;
-    /* Append the remaining lines or rows as a part without a document. It may be empty, if it is
-     * the last part of its file or if a bad record follows: then it records how far the unit
-     * reaches. */
+    /* Append a part without a document for the lines or rows after the last document. Even if there
+     * are none, the last part of a file is needed for its `closes`, and a part before a bad record
+     * to say how far the unit reaches. */
     if (rc < 0 || !(next.closes || rc || next.end > next.offset)) return rc;
     const int left = append_part(u, &next, err);
     return left < 0 ? left : rc;

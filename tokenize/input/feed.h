@@ -66,9 +66,9 @@ typedef struct sgt_reading {
     sgt_literal literal;     /* the end-of-text literal, which is never cut */
 } sgt_reading;
 
-/* Maximum number of parts that the feed reads into a unit, because documents without text do not
- * fill it. Unfolding may give the unit more parts: a block of JSONL lines becomes a part per
- * line. */
+/* Maximum number of parts that the feed reads into a unit. Without this limit, documents without
+ * text would never fill a unit. Unfolding may give the unit more parts: a block of JSONL lines
+ * becomes a part per line. */
 #define SGT_UNIT_PARTS 4096
 #define SGT_UNIT_PAD 32 /* number of bytes after a unit's text that code may read and overwrite */
 /* maximum number of ill-formed UTF-8 units whose positions the manifest lists */
@@ -85,13 +85,13 @@ typedef enum sgt_part_kind {
 typedef struct sgt_part {
     sgt_part_kind kind;
     uint64_t file; /* index of the file in the corpus */
-    /* Where this part begins and ends in the file's stream (source.h), as offsets in bytes; in
-     * Parquet files, as numbers of rows. The next part begins at `end`. */
+    /* Range of the file's stream (source.h) that the part covers, from `offset` up to `end`, where
+     * the next part begins. It is counted in bytes; in Parquet files, in rows. */
     uint64_t offset, end;
-    /* For resumed runs, which check that the file is unchanged. hashed: number of bytes (Parquet:
-     * rows) before this part, or before the block of lines or the page that it is from; hash: their
-     * hash; block: hash of the complete hash blocks among them (source.h). all: hash of the whole
-     * stream, if `closes` is 1. */
+    /* Hashes for resumed runs, which check that the file is unchanged. hashed: number of bytes
+     * (Parquet: rows) of the stream before this part, or before the block of lines or the page that
+     * the part is from. hash: hash of these bytes. block: hash of the complete hash blocks among
+     * them (source.h). all: hash of the whole stream, if `closes` is 1. */
     uint64_t hashed, hash, block, all;
     uint64_t raw; /* bytes read from disk up to the part's end, only for progress */
     /* The part's text is text[at ... at + length) of the unit. In a text file, this range ends
@@ -107,9 +107,10 @@ typedef struct sgt_part {
     int split;  /* 0 training, 1 validation */
     /* number of end-of-text literals in the part that are encoded as ordinary text */
     uint64_t literals;
-    /* records: number of lines or rows that end in the part; bad: how many of these are bad and
-     * skipped. If damage ends a compressed file early, `bad` of its last part counts that end as
-     * one more. Before unfolding, records is 1 if the part is a single line that is too long. */
+    /* records: number of lines or rows that end in the part; before unfolding, 1 if the part is a
+     * single line that is too long. bad: how many of these records are bad and skipped. If damage
+     * ends a compressed file early, the damaged end counts as one more bad record of the file's
+     * last part. */
     uint64_t records, bad;
     union {
         struct {
@@ -123,8 +124,8 @@ typedef struct sgt_part {
         struct {
             /* number of lone surrogates in the line, each replaced by U+FFFD */
             uint64_t surrogates;
-            /* range in the unit's `kept` of the JSON text with this document's fields for
-             * --keep-fields */
+            /* offset and length, in the unit's `kept`, of the JSON text with this document's fields
+             * for --keep-fields */
             size_t kept, kept_length;
         } line;
         struct {
@@ -229,10 +230,10 @@ int sgt_part_encode(void *encoder, sgt_unit *u, sgt_part *p, const uint8_t *text
 
 /* ---- the feed ---- */
 
-/* Where a feed begins. A resumed run begins at byte `offset` of the stream of file `file`, where
- * the earlier run began a part. If the bytes before it must be read again, the first `hashed` of
- * them must have the hash `hash` (sgt_part). `split` is the split of the document that continues at
- * `offset`. */
+/* Where a feed begins: at byte `offset` of the stream of file `file`. In a resumed run, the earlier
+ * run began a part there; hashed, hash and block are those of that part (sgt_part). If the bytes
+ * before `offset` must be read again, the first `hashed` of them must have the hash `hash`. `split`
+ * is the split of the document that continues at `offset`. */
 typedef struct sgt_text_feed_from {
     uint64_t file, offset, hashed, hash, block, split;
 } sgt_text_feed_from;
@@ -241,10 +242,10 @@ typedef struct sgt_text_feed_options {
     sgt_reading reading;
     /* number of bytes of text per unit; a unit is longer only if its text cannot be cut */
     size_t piece;
-    /* stop that ends waiting for a stream, in addition to the options' stop */
+    /* second stop, besides the options' stop; if either is requested, waiting for a stream ends */
     const sgt_stop *cancel;
-    /* if text has no other cut, it is cut between two tokens from this length in bytes on; 0: 1
-     * MiB */
+    /* minimum length in bytes of text that is cut between two of its tokens if it has no other cut;
+     * 0: 1 MiB */
     size_t long_piece;
     size_t extent; /* maximum number of bytes without a cut; longer text is an error; 0: 1 GiB */
     /* Number of threads that encode; 0: one. The feed opens up to twice as many compressed or

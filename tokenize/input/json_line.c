@@ -87,15 +87,15 @@ typedef struct scan {
     const sgt_json_path *path;
     const char *why; /* reason why the line is bad; NULL if no error was found */
     size_t depth;    /* number of open objects and arrays */
-    /* number of open objects and arrays, from the outermost inwards, that the path to the field
-     * leads through */
+    /* number of open objects, counted from the outermost one, that are on the path to the field */
     size_t matched;
     /* The field's value, which may have any type. value: where it begins, or NULL if it was not
      * reached yet; value_end: where it ends, or NULL if it was not read completely. */
     uint8_t *value, *value_end;
     size_t value_depth;
     int escaped; /* 1 if the value is a string that contains a backslash */
-    /* (depth): for each open container, 1 if it is an object, 0 if it is an array */
+    /* for each open container, from the outermost inwards: 1 if it is an object, 0 if it is an
+     * array */
     uint8_t objects[SGT_JSON_DEPTH];
 } scan;
 
@@ -337,8 +337,8 @@ static int read_object(scan *c)
     return 0;
 }
 
-/* Message whose sed command removes the marks. The command also puts an object after a mark on a
- * new line. */
+/* Error message for a byte order mark inside a file. Its sed command removes such marks, and moves
+ * an object that follows a mark to a new line. */
 static const char marked[] = "a byte order mark, where files were joined: sed -E "
                              "'s/^\\s*\\xEF\\xBB\\xBF//; "
                              "s/}\\s*\\xEF\\xBB\\xBF\\s*(\\{|$)/}\\n\\1/g' removes it";

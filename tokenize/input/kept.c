@@ -71,7 +71,8 @@ int sgt_kept_line(const sgt_kept_names *k, uint8_t *line, sgt_unit *u, sgt_part 
 typedef struct column {
     sgt_parquet *reader;
     sgt_unit unit; /* holds the current page */
-    /* values in the current page of the rows first ... first + count - 1 of the file */
+    /* values of the rows in the current page: rows[i] is the value of row first + i of the file,
+     * for i < count */
     sgt_parquet_string *rows;
     uint64_t first, count;
 } column;

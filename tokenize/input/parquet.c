@@ -574,8 +574,9 @@ static void begin_group(sgt_parquet *p, size_t i)
     p->taken = 0;
 }
 
-/* Return the number of row groups whose middle is before byte `at` of the file. A group's position
- * is computed from the bytes of the column only, scaled to the size of the file. */
+/* Return the number of row groups whose middle is before byte `at` of the file. The middles are
+ * estimates: a group whose part of the column has its middle at x % of the column's bytes counts as
+ * having it at x % of the file. */
 static size_t groups_before(const sgt_parquet *p, uint64_t at)
 {
     const double all = (double)p->groups[p->count].before, twice = 2 * (double)at;

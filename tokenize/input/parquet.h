@@ -70,8 +70,8 @@ uint64_t sgt_parquet_raw(const sgt_parquet *p);
  * unit's text. A dictionary, or a page with many rows, has a separate unit, into which it is
  * decoded once. */
 
-/* maximum number of rows that a unit takes of a page at a time; a page with more rows becomes a
- * shared page */
+/* Maximum number of rows of a page that are added to a unit at a time. A page with more rows
+ * becomes a shared page, from which several units take rows. */
 #define SGT_PARQUET_ROWS 16384
 
 /* Physical types of columns, with their numbers in parquet.thrift. */
@@ -92,8 +92,8 @@ typedef struct sgt_parquet_column {
     int type;
     int is_unsigned; /* 1: the integers are unsigned */
     int scale;       /* digits after the point if the integers are decimals; else 0 */
-    /* definition level of a row that has a value; a row with a lower level is null; 0: no row can
-     * be null */
+    /* definition level of a row that has a value; a row with a lower level is null. If it is 0, no
+     * row is null. */
     unsigned levels;
 } sgt_parquet_column;
 
@@ -141,10 +141,11 @@ typedef struct sgt_parquet_string {
     size_t at, length;
 } sgt_parquet_string;
 
-/* Decode the p->count rows of the page into `rows`, which must have room for p->first + p->count
- * entries. The strings' bytes are written into u's text after u->used. The strings are in order,
- * and between them are only ASCII bytes. path: the file's path, for errors. Any number of threads
- * may call this, each with a different unit. */
+/* Decode the p->count rows of the page into `rows`. It must have room for p->first + p->count
+ * entries, because the rows before these are also decoded, and then dropped. The strings' bytes are
+ * written into u's text after u->used. The strings are in order, and between them are only ASCII
+ * bytes. path: the file's path, for errors. Any number of threads may call this, each with a
+ * different unit. */
 int sgt_parquet_page_decode(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
                             const char *path, sgt_error *err);
 

@@ -106,8 +106,8 @@ static size_t unpack_lz4(const uint8_t *in, size_t n, uint8_t *out, size_t size)
 
 /* Codecs, indexed by their numbers in parquet.thrift. */
 static const struct {
-    /* function that decompresses; NULL if `name` is set: no decompressor in this build; NULL
-     * without a name: the bytes are not compressed */
+    /* Function that decompresses. It is NULL in two cases: if `name` is set, this build has no
+     * decompressor for the codec; if `name` is NULL, the codec stands for uncompressed bytes. */
     unpacker *unpack;
     /* Maximum number of bytes that one compressed byte can expand to. It limits the memory that is
      * allocated for a damaged file, which may state any size. */
@@ -164,8 +164,8 @@ typedef struct runs {
     const uint8_t *at, *end;
     unsigned width; /* bits per number, at most 32 */
     uint64_t left;  /* numbers left in this run */
-    /* 1 if this run is bit-packed: its next number is at bit `bit` after `at`, and its bytes end at
-     * `after` */
+    /* 1 if this run is bit-packed: its next number begins `bit` bits after `at`, and its last byte
+     * is before `after` */
     int packed;
     uint64_t bit;
     const uint8_t *after;
@@ -223,14 +223,16 @@ static int read_runs(runs *r, uint32_t *out, size_t n)
 typedef struct deltas {
     const uint8_t *at, *end;
     uint64_t left; /* numbers not yet read */
-    uint64_t last; /* the number read last; before the first read, the number to return first */
-    int begun;     /* 1: the first number has been read */
-    uint64_t block, minis; /* numbers per block; miniblocks per block */
+    /* number read last; before the first read, the first number, which the header has */
+    uint64_t last;
+    int begun;             /* 1: the first number has been read */
+    uint64_t block, minis; /* block: numbers per block; minis: miniblocks per block */
     uint64_t mini;         /* index of the current miniblock in the current block */
     uint64_t in_mini;      /* numbers left in the miniblock */
     uint64_t least;        /* smallest delta of the block */
-    const uint8_t *widths; /* (minis): bits per number in each miniblock of the block */
-    /* start of the current miniblock's bits; the next number is at bit `bit` */
+    const uint8_t *widths; /* (minis): bits per delta in each miniblock of the block */
+    /* first byte of the current miniblock's deltas; the next delta begins `bit` bits after its
+     * start */
     const uint8_t *bits;
     uint64_t bit;
 } deltas;
@@ -381,8 +383,9 @@ typedef struct decoder {
     const sgt_parquet_page *p;
     sgt_unit *u;
     size_t at, end; /* range of the page's bytes, in the unit's text, that are not read yet */
-    /* scratch memory for three arrays of one number per row: definition levels; indices or lengths;
-     * more lengths (of prefixes) */
+    /* Scratch memory for three arrays with an element per row. The first holds definition levels.
+     * The second holds dictionary indices, string lengths, or the lengths of shared prefixes. With
+     * prefixes, the third holds the lengths of the strings' remaining bytes. */
     uint32_t *numbers;
 } decoder;
 

@@ -78,7 +78,8 @@ struct sgt_source {
     sgt_error left;    /* description of the bytes that were left out (sgt_source_left) */
     /* ring buffer of the read-ahead thread; NULL if the caller reads the file itself */
     ring *ahead;
-    /* bytes read from disk for what the caller has read so far: ahead->raw at the last read */
+    /* with a read-ahead thread: number of bytes that it had read from disk when the caller last
+     * read, for progress */
     uint64_t raw;
 };
 
