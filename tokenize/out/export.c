@@ -51,8 +51,9 @@ char *sgt_export_options(const char *options, sgt_layout layout)
 
 /* ---- Megatron-LM's index of a split ----
  *
- * Every document is one sequence. The index stores three columns one after the other, so sgt's own
- * .idx files are read twice: once for each of the first two columns. */
+ * Every document is one sequence. The index has three columns, stored one after the other: the
+ * lengths of the documents, their offsets, and the index of each document's first sequence. sgt's
+ * own .idx files are read twice, for the first two columns. */
 
 static int put_u64(sgt_sink *s, uint64_t v, sgt_error *err)
 {

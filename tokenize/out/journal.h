@@ -25,11 +25,11 @@ typedef struct sgt_checkpoint {
     uint64_t tokens[SGT_SPLITS], documents[SGT_SPLITS];
     uint64_t sources;                                 /* bytes written of sources.jsonl */
     uint64_t file_tokens, file_documents, file_bytes; /* counts of file `file`, so far */
-    /* number of lines read so far of input file `file`; rows if it is Parquet */
+    /* number of lines (Parquet: rows) of input file `file` that have been read so far */
     uint64_t line;
     uint64_t all_documents, all_bytes, all_invalid, all_bad, all_surrogates;
-    /* hash of the stream of `file` up to `offset`, in the form from which hashing can continue (see
-     * sgt_part) */
+    /* hash of the stream of `file` up to `offset`: the fields of sgt_part with these names, from
+     * which a later run can continue hashing */
     uint64_t hashed, hash, block;
     /* number of times that <|endoftext|> occurred in the text and was encoded as ordinary text */
     uint64_t all_literals;

@@ -18,8 +18,7 @@
 
 /* A shard of a split. */
 typedef struct shard {
-    /* position of the shard in its split: number of tokens, and of documents, in the split's
-     * earlier shards */
+    /* number of tokens, and of documents, in the shards of the split that come before this shard */
     uint64_t tokens, documents;
     const char *folder;
     const sgt_manifest_shard *file;
@@ -47,8 +46,10 @@ struct sgt_made {
     int split;
     uint64_t at;
     size_t n;
-    size_t open;      /* number of open shards */
-    uint64_t *starts; /* document index of the shard `indexed`: the first token of each document */
+    size_t open; /* number of open shards */
+    /* for each document of the shard `indexed`: position of its first token, from the shard's
+     * .idx */
+    uint64_t *starts;
     const shard *indexed; /* shard whose document index is in `starts`; NULL: none */
 };
 

@@ -504,9 +504,9 @@ static int check_folder(const sgt_out_request *r, sgt_error *err)
     struct stat st;
     /* Entries that an empty folder may have. Another rank may be creating .work right now. */
     static const char *const harmless[] = {"lost+found", ".work"};
-    /* Files whose existence shows that the folder holds a set. The last two matter only for a
-     * request without a corpus, whose files would be mixed with shards if no journal or manifest
-     * lists these. */
+    /* Files whose existence shows that the folder holds a set. The last two are only looked for if
+     * the request has no corpus, because such a request would add its files to these shards, even
+     * if no journal or manifest lists the shards. */
     static const char *const of_a_set[] = {"manifest.json", ".work/journal", "train_000000.bin",
                                            "val_000000.bin"};
     int taken = 0;

@@ -79,7 +79,7 @@ struct sgt_record {
     sgt_sink sources;
     sgt_checkpoint now;
     uint64_t tokens; /* number of tokens recorded so far in both splits, for progress */
-    /* sizes on disk, in bytes and all together, of the input files that are recorded completely */
+    /* total size on disk, in bytes, of the input files that are completely recorded */
     uint64_t done;
     uint64_t reading; /* bytes read so far of the current input file, as stored on disk */
     digests digests;
@@ -151,7 +151,8 @@ uint64_t sgt_record_tokens(const sgt_record *r) { return r->tokens; }
 /* Return the checkpoint from which a later run must resume. */
 static sgt_checkpoint resume_point(const sgt_record *r)
 {
-    /* All documents of a line or row have the same offset, at which the line or row begins. */
+    /* 1 if the position is still in the line or row of the current document: all documents of a
+     * line or row have the same offset, at which the line or row begins */
     const int line = r->now.file == r->begun.file && r->now.offset == r->begun.offset;
     if (!r->inside || !(r->digests.hash || line)) return r->now;
     sgt_checkpoint at = r->begun;

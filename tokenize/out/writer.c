@@ -24,8 +24,8 @@ struct sgt_writer {
      * documents that start in it */
     uint64_t index, tokens, documents;
     size_t width; /* bytes of an id */
-    /* output files. bin: the tokens; its hash covers those that have left the buffer; idx: the
-     * document starts */
+    /* output files. bin: file of the tokens; its hash covers only the tokens already written out of
+     * the buffer. idx: file of the document starts. */
     sgt_sink bin, idx;
 };
 
