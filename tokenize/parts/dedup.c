@@ -62,8 +62,8 @@ typedef struct search {
      * record this pass adds to the table; next: the first document left to the next pass, or NONE
      * if no pass follows. */
     uint64_t first, next;
-    /* Counters of the records read in this pass, so the index of the next one. number: among all
-     * documents; place: among the documents of each split. */
+    /* Indices of the record to be read next in this pass. number: its index among all documents;
+     * place: for each split, the index of the split's next document. */
     uint64_t number, place[SGT_SPLITS];
 } search;
 

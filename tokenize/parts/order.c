@@ -23,8 +23,8 @@
  * bucket must be small compared with a rank's share. */
 #define BUCKETS_OF_A_RANK 4
 #define BUFFER ((size_t)64 << 10) /* size in bytes of a bucket file's write buffer */
-/* Maximum size in bytes of the lists of documents for which documents are read directly from the
- * parts. It is the sum over all ranks, each of which lists all documents. */
+/* Documents are read directly from the parts only if the ranks' lists of documents, taken together,
+ * need at most this many bytes. (Each rank lists all documents.) */
 #define LIST_BYTES ((uint64_t)192 << 20)
 
 /* A number of documents, and the number of their tokens. */
@@ -34,8 +34,8 @@ typedef struct counts {
 
 /* A document of the current batch. */
 typedef struct entry {
-    /* key: sort key; at: position of the document's first id: in bytes of o->bytes if the batch is
-     * a bucket, else in tokens of the split; tokens: length of the document */
+    /* key: sort key. at: where the document's ids begin: a byte offset in o->bytes if the batch is
+     * a bucket, else a token index in the split. tokens: length of the document. */
     uint64_t key, at, tokens;
 } entry;
 

@@ -54,9 +54,10 @@ typedef struct sgt_order_request {
     /* rank: index of this rank among the ranks that write shards at the same time; ranks: number of
      * these ranks */
     uint32_t rank, ranks;
-    /* bytes of memory that all tokens of a split may take if they are read from the parts in random
-     * order, so that they stay in the page cache; 0 forbids that, because the ranks run on several
-     * machines */
+    /* Documents are read directly from the parts, in random order, only if the tokens of the split
+     * and the lists of its documents take at most this many bytes, because the tokens then stay in
+     * the page cache. 0: never, because the ranks run on several machines, which share no page
+     * cache. */
     uint64_t memory;
     const sgt_stop *stop;
     /* called with the number of tokens copied into buckets since the previous call; may be NULL */

@@ -56,8 +56,9 @@ typedef struct parts {
     /* Progress of the first pass, which tokenizes this rank's inputs. read: bytes read; read_bytes:
      * bytes to read, or 0 if unknown; tokens: tokens so far. */
     uint64_t read, read_bytes, tokens;
-    /* Progress of the second pass, in tokens. again: copied into buckets or written to shards so
-     * far; reported: value of `again` at the last report; second: value of `again` at the end. */
+    /* Progress of the second pass, in tokens. again: number copied into buckets or written to
+     * shards so far; reported: value of `again` at the last report; second: value that `again` is
+     * expected to reach. */
     uint64_t again, reported, second;
 } parts;
 
@@ -72,8 +73,10 @@ static char *part_path(char path[SGT_PATH], const parts *p, uint32_t rank)
     return sgt_path(path, p->out.work, "part-%06" PRIu32, rank);
 }
 
-/* ---- progress: one number of bytes for both passes, in which each token of the second pass counts
- * 2 ---- */
+/* ---- progress ----
+ *
+ * Progress is reported as one number of bytes for both passes. A token that the second pass copies
+ * or writes counts as two bytes. */
 
 static void report(const parts *p, uint64_t second)
 {
