@@ -27,7 +27,7 @@ typedef struct writer {
     /* text: output buffer, large enough for any of the files (room_of); to: position of the next
      * byte */
     char *text, *to;
-    written *tokens; /* (public id): where put_vocab has written the token */
+    written *tokens; /* tokens[id]: JSON text of the token with this public id */
 } writer;
 
 #define FRAME 2048 /* maximum size in bytes of a file without its tokens and split rule */

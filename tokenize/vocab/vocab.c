@@ -86,7 +86,7 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out)
  * the merge in the same group after merge `id`; 0 ends a list. */
 typedef struct groups {
     const uint32_t (*halves)[2];
-    const uint16_t *factors; /* (count): factor that is tried first for each group; NULL: 1 */
+    const uint16_t *factors; /* (count): factor to try first for each group; NULL: try 1 first */
     /* sizes (count): number of merges per group; head (count) and next (ids): the linked lists */
     uint32_t *sizes, *head, *next;
     uint32_t count, largest;
@@ -343,9 +343,9 @@ typedef struct crossing {
 
 /* Compute the masks of the character that is token `id`: the bytes next to which merging must not
  * start with this token (sgt_character). While merges build the character, the token at each of its
- * ends grows: first a byte, then larger halves. A neighbour outside the character can join such an
- * end token only by a merge that comes before the merge inside the character. The masks collect the
- * bytes that such neighbours end or begin with. */
+ * ends grows from a byte to larger and larger halves. A token outside the character could join such
+ * an end token first if the merge of the two has no higher id than the next merge inside the
+ * character. The masks collect the bytes with which such outside tokens touch the character. */
 static void find_crossings(const sgt_vocab *v, const crossing *c, uint32_t id, sgt_character *to)
 {
     to->id = id;

@@ -168,11 +168,11 @@ struct sgt_vocab {
     /* Tables for the encoder. All ids in them are in merge order. */
     uint16_t byte_id[256];
     sgt_pairs pairs; /* two ids -> merged id */
-    /* (65536, `width` bytes each): maps first byte | second byte << 8 to the merged id; all bits
-     * set if the two bytes do not merge */
+    /* 65,536 ids of `width` bytes each. The index is first byte | second byte << 8; the value is
+     * the id that the two bytes merge to, or has all bits set if they do not merge. */
     void *byte_pairs;
-    /* (1024): bit `first byte << 8 | second byte` is 1 if some token contains the two bytes next to
-     * each other */
+    /* 65,536 bits in 1,024 words: bit `first byte << 8 | second byte` is 1 if some token contains
+     * the two bytes next to each other */
     uint64_t *joins;
 
     /* Tokens that no merges produce. A piece becomes such a token only if it has exactly the
@@ -182,8 +182,8 @@ struct sgt_vocab {
     uint32_t *wholes;
     size_t whole_slots;
 
-    /* (65536 code points): characters that merging can start with. NULL for 2-byte ids, which gain
-     * nothing from them: cuts leave only short words. */
+    /* (65536, by code point): characters whose tokens merging can start with. NULL for 2-byte ids:
+     * cuts leave only short words there, so starting with characters gains nothing. */
     sgt_character *characters;
 
     /* the part of `joins` that decides cuts before non-ASCII characters, in smaller tables

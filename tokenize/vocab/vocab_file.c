@@ -9,9 +9,9 @@
 
 #include "loader/base/memory.h"
 
-/* maximum size in bytes of all tokens together. Each byte may need a node of the trie, whose keys
- * have 24 bits for a node's number. Two of the 2^24 numbers, 0 and the root's, stand for no
- * byte. */
+/* Maximum size in bytes of all tokens together. Each byte may need its own node in the trie, and a
+ * node's number has 24 bits in the trie's keys. Of the 2^24 numbers, 0 and the root's number cannot
+ * be used for a byte. */
 #define MAX_BYTES (((size_t)1 << 24) - 2)
 #define MAX_MERGES ((size_t)1 << 21)
 #define NAMES ((size_t)2 * SGT_MOST_IDS) /* slots of the hash table of names */
@@ -135,8 +135,8 @@ typedef struct builder {
      * order */
     sgt_vocab *v;
     sgt_arena memory; /* memory of all arrays here except `waits` */
-    /* (p->size): converts the file's ids to ids in merge order; SGT_NO_TOKEN until a merge has
-     * produced the token */
+    /* order[id]: position in merge order of the token with this id in the file; SGT_NO_TOKEN until
+     * a merge has produced the token */
     uint32_t *order;
     /* (p->size): 1 if a merge needed this token before any merge had produced it */
     uint8_t *awaited;
@@ -145,28 +145,30 @@ typedef struct builder {
      * pair << 24 | value + 1, where the pair is two ids of 20 bits. An empty slot is 0. */
     uint64_t *made, *listed;
     unsigned shift; /* shift of the hash, for both tables */
-    /* Bit array that says quickly that a pair is not in `made`: if a pair's bit is 0, it is not.
-     * The index is the pair's hash, with three more bits than for `made`, so there are eight bits
-     * per slot. Most pairs looked up are not in `made`, and the bit array, unlike `made`, fits into
-     * a CPU's second-level cache. */
+    /* Bit array that quickly rules out pairs: if a pair's bit is 0, the pair is not in `made`. The
+     * index of the bit is the pair's hash, with three bits more than in `made`, so there are eight
+     * bits per slot of `made`. Most pairs that are looked up are not in `made`, and the bit array,
+     * unlike `made`, fits into a CPU's second-level cache. */
     uint64_t *hints;
-    /* Late tokens: tokens that no two of the tokens produced so far merge to. They occur if ids are
-     * ranks, because two tokens with higher ids may merge to a token with a lower id. The file's
-     * ids, ascending. */
+    /* The file's ids, ascending, of the late tokens. A token is late if no two of the tokens
+     * produced so far merge to it. This happens only if ids are ranks, because two tokens may then
+     * merge to a token with a lower id than theirs. */
     uint32_t *late;
     size_t late_count;
-    /* (p->size), only if ids are ranks: for each token that is not produced yet, a linked list of
-     * the late tokens that may be merged from it. first, last: indices in `waits`, from 1; 0 if the
-     * list is empty */
+    /* waiting[id], only used if ids are ranks: linked list of the late tokens that may be merged
+     * from token `id`, which no merge has produced yet. first, last: indices in `waits` of the
+     * list's first and last element, from 1; 0 if the list is empty. */
     struct waiting {
         uint32_t first, last;
     } * waiting;
-    /* element of such a list. late: id of the late token; next: index of the next element, or 0 */
+    /* element of a list in `waiting`. late: id of the late token; next: index in `waits` of the
+     * next element, or 0 */
     struct wait {
         uint32_t late, next;
     } * waits;
     size_t wait_count, wait_room;
-    /* (p->size + 256): counts of left halves in may_clash; all 0 between its calls */
+    /* (p->size + 256): number of times that each token is a left half, counted by may_clash; all 0
+     * between its calls */
     uint32_t *lefts;
 } builder;
 
@@ -395,9 +397,10 @@ static int add_late(builder *b, uint32_t id, sgt_error *err)
     return rc;
 }
 
-/* Return 1 if any two of the tokens from `root` on, in merge order, may clash. Two tokens clash if
- * the merge of one may use bytes that the merge of the other needs, or bytes that the merge of a
- * later `root` in the text needs. Then the result would depend on the order of these merges. */
+/* Return 1 if merges of the late tokens after `root` in merge order may clash with each other, or
+ * with the merge of `root`. Two merges clash if the right half of one is the left half of the
+ * other: in a text, both may need the same token, so the result depends on which merge happens
+ * first. */
 static int may_clash(const builder *b, uint32_t root)
 {
     uint32_t(*h)[2] = b->v->halves;

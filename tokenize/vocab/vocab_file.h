@@ -28,7 +28,7 @@ typedef struct sgt_vocab_part {
 } sgt_vocab_part;
 
 typedef struct sgt_vocab_merge {
-    /* ids of the left and the right token, and of the token that they merge to */
+    /* left, right: ids of two tokens; made: id of the token that they merge to */
     uint32_t left, right, made;
 } sgt_vocab_merge;
 
