@@ -305,8 +305,8 @@ static int merge_pair(trainer *t, pair_key key, uint32_t made, sgt_error *err)
     int rc = SGT_OK;
     for (uint32_t at = t->pairs[find_pair(t, key)].last; at && !rc; at = t->holders[at].before)
         rc = merge_word(t, t->holders[at].word, left_of(key), right_of(key), made, err);
-    /* The merged pair no longer occurs, but its count may not be 0: if l equals r, merge_word may
-     * have counted it as the neighbour of another occurrence. */
+    /* The merged pair no longer occurs. merge_word does not subtract the occurrences that it
+     * replaces, so set the pair's count to 0 here. */
     t->pairs[find_pair(t, key)].count = 0;
     return rc < 0 ? rc : push_fresh(t, err);
 }

@@ -15,8 +15,8 @@
 #include "tokenize/text/pattern.h"
 #include "tokenize/vocab/vocab_file.h"
 
-/* number of entries of ends[]: sgt_split may write 64 entries more than the number of pieces wanted
- * (split.h), and 256 pieces per call keep the cost of calls low */
+/* Number of entries of ends[]. 256 pieces per call are enough to make the cost of calls low, and
+ * sgt_split may write 64 entries more than the number of pieces wanted (split.h). */
 #define ENDS 320
 
 typedef struct counting {
