@@ -159,8 +159,9 @@ static int append_document(const sgt_loader *l, sgt_pieces *b, sgt_window docume
 }
 
 /* Append to *b the pieces of all documents in one row. *row is the row as the sampler drew it. For
- * sampling documents, `offset` is the index of the row's only document in its shard. For packed, it
- * is the index of the row in the set to which the shard belongs. Return 0 if out of memory. */
+ * sampling `documents`, the row is a single document, and row->offset is its index among the
+ * documents that begin in its shard. For `packed`, row->offset is the index of the row among the
+ * packed rows of the shard's set. Return 0 if out of memory. */
 static int append_row(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, const sgt_window *row)
 {
     if (!l->packs) {
@@ -325,8 +326,9 @@ static int write_piece(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b, 
     return SGT_OK;
 }
 
-/* Write n rows of a batch if each row is one window of tokens. Calling write_piece for every window
- * would give the same result but take longer. */
+/* Write n rows of a batch, each of which is one window of tokens. Calling write_piece for each
+ * window would give the same result but take longer, because write_piece also handles rows of
+ * several pieces. */
 static int write_windows(const sgt_loader *l, const sgt_cursor *c, const sgt_loader_batch *b,
                          const sgt_window *windows, uint32_t n, uint32_t group, sgt_error *err)
 {

@@ -64,8 +64,8 @@ size_t sgt_utf8_mark(const void *bytes, size_t n);
 /* Read a file completely into the malloc'd buffer *out, which the caller frees. Append a NUL, which
  * is not counted in *n. Returns SGT_EFORMAT if the file has more than `max` bytes. */
 int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error *err);
-/* Read the rest of a stream, for example a pipe, as sgt_file_get reads a file. `name` is used in
- * messages. */
+/* Read a stream, for example a pipe, from its current position to its end. The buffer, the NUL and
+ * the limit are those of sgt_file_get. `name` is used in messages. */
 int sgt_stream_get(char **out, size_t *n, FILE *f, const char *name, size_t max, sgt_error *err);
 
 /* Open a regular file for reading its lines. The caller closes it with fclose. Returns SGT_EIO for

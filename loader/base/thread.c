@@ -1,4 +1,4 @@
-/* thread.c: start threads and processes with the right signals blocked. */
+/* thread.c: start threads that block signals, and processes that block none. */
 #include "loader/base/thread.h"
 
 #include <signal.h>

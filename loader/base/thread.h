@@ -1,4 +1,5 @@
-/* thread.h: start threads and processes of a library, with the right signals blocked. */
+/* thread.h: start the threads and processes of a library. Its threads receive no signals, so that
+ * these reach the program's own threads. Its processes start with no signal blocked. */
 #ifndef SGT_BASE_THREAD_H
 #define SGT_BASE_THREAD_H
 

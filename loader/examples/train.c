@@ -16,7 +16,8 @@ enum { BATCH = 16, SEQ = 128, CLASSES = 128 };
 
 static float follows[CLASSES][CLASSES], rows[CLASSES];
 
-/* Return the mean loss of the batch in nats, then update the model with this batch. */
+/* Compute the mean loss of the batch in nats, update the model with this batch, and return the
+ * loss. */
 static double step(const int32_t *inputs, const int32_t *targets)
 {
     double loss = 0;

@@ -59,7 +59,8 @@ typedef struct map {
     char *base;
     size_t size;
     const char *tokens; /* address of the shard's first token */
-    /* atomic. 0: no error so far; otherwise 1 + the lowest file offset that could not be read */
+    /* atomic: 1 + the lowest file offset that could not be read; 0: none, because no read has
+     * failed */
     uint64_t torn;
 } map;
 

@@ -78,9 +78,9 @@ static int make_ring(sgt_ring *r)
         io_uring_queue_exit(&r->ring);
         return -ENOSYS;
     }
-    /* Tell the thread sanitizer, which sees only atomics, that this ring starts after older rings
-     * ended: the kernel may give it memory that another thread's ring used. Pairs with the release
-     * in leave_ring. */
+    /* This ring may be given memory that a closed ring of another thread used. The kernel ensures
+     * that the other ring's accesses come first, but the thread sanitizer sees only atomics. This
+     * atomic operation tells it so, and pairs with the release in leave_ring. */
     __atomic_fetch_add(&r->all->order, 1, __ATOMIC_ACQUIRE);
     return 0;
 }

@@ -16,8 +16,8 @@
 
 /* maximum number of reads in flight; a higher number did not make the measured disk faster */
 #define DEPTH 128
-/* number of windows to announce ahead. This is DEPTH plus one batch of 32 windows, so that DEPTH
- * reads are in flight even while the cursor waits for a batch */
+/* number of windows that batch.c announces before it fetches them: DEPTH plus a usual batch of 32
+ * windows. So DEPTH reads of later windows are in flight even while the cursor waits for a batch */
 #define AHEAD 160
 /* maximum size in bytes of all announced windows together. One batch is announced even if it is
  * larger */

@@ -54,8 +54,8 @@ typedef struct sgt_manifest {
  * link but never writes through it. The call takes memory of at most 30 times the file's size, plus
  * 24 MiB. Free m with sgt_manifest_free. */
 int sgt_manifest_read(sgt_manifest *m, const char *folder, sgt_error *err);
-/* Do the same as sgt_manifest_read, but return SGT_OK if there is no manifest. In that case *m is
- * zeroed, so that m->options is NULL. */
+/* Read and check OUT/manifest.json (see sgt_manifest_read) if there is one. If there is none,
+ * return SGT_OK and zero *m, so that m->options is NULL. */
 int sgt_manifest_find(sgt_manifest *m, const char *folder, sgt_error *err);
 /* Write OUT/manifest.json atomically. The same content always gives the same bytes. */
 int sgt_manifest_write(const sgt_manifest *m, const char *folder, sgt_error *err);

@@ -18,7 +18,8 @@
 #include "loader/shards/megatron.h"
 
 #define GPT2_EOT (SGT_GPT2_IDS - 1)
-/* number of bytes at each end of a shard that are hashed, instead of the entire shard */
+/* number of bytes hashed at each end of a shard that has no checksum. Hashing all its tokens would
+ * take too long */
 #define ENDS ((size_t)4096)
 
 /* ---- the names of shards ---- */

@@ -118,8 +118,8 @@ void sgt_end_without_memory(const char *name)
 
 /* ---- OpenMP ---- */
 
-/* how often an idle thread polls for work before it sleeps. This takes about 20 us, as in
- * SGT_TEAM_SPINS */
+/* number of times that an idle OpenMP thread polls for work before it sleeps. This takes about 20
+ * us. The threads of train/generate poll for the same time (SGT_TEAM_SPINS) */
 #define SPINS "1000"
 
 void sgt_spin_little(char **argv)

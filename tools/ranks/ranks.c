@@ -30,8 +30,8 @@
 #include "tools/cli/talk.h"
 #include "tools/ranks/libsgt-mpi/mpi.h"
 
-/* First word of a hello, "sgtU". Builds with different protocols have different values, so that
- * their ranks reject each other. */
+/* "sgtU", the first word of a hello, which is the first message over a connection. Builds with a
+ * different protocol use a different word, so that ranks of the two builds reject each other. */
 #define MAGIC 0x53746775u
 #define JOIN_SECONDS 120
 #define SAY_SECONDS 5 /* after this many seconds of waiting for another rank, print a notice */

@@ -116,8 +116,8 @@ static void smooth(report_point *to, const report_point *from, size_t count)
 
 /* ---- curves over steps, tokens, time or compute ---- */
 
-/* An x axis shows a column of the log, or COMPUTE. COMPUTE is in PF-days and depends on the size of
- * the model. */
+/* Value of report_figure.x if the x axis shows the compute in PF-days. Other values are columns of
+ * the log, but the log has no column for compute, which depends on the size of the model. */
 #define COMPUTE REPORT_COLUMNS
 
 /* Return the x value of a row: completed steps, tokens, seconds, or PF-days. */
@@ -230,7 +230,8 @@ static void complete_loss(report_figure *g, const report *r)
     size_t above = limit_losses(g, r);
     for (size_t i = 0; i < r->count; i++) add_curve(g, r, i, REPORT_MARKS, REPORT_VAL);
     if (g->size != REPORT_LARGE) return;
-    /* number of evaluations that a dot combines; the highest such number of all runs */
+    /* maximum number of evaluations that a dot is the mean of, over all runs; 0: no run has been
+     * evaluated */
     uint64_t most = 0;
     for (size_t i = 0; i < r->count; i++)
         if (r->runs[i].evaluations.steps > most) most = r->runs[i].evaluations.steps;

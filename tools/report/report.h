@@ -188,7 +188,7 @@ typedef enum report_number {
     REPORT_BIG,     /* "1.23 k" */
     REPORT_PERCENT, /* "12.34 %" */
     REPORT_BYTES,
-    /* the stored number is the decimal logarithm of the one to show, which gets four digits */
+    /* the value is the decimal logarithm of the number to show; that number gets four digits */
     REPORT_LOG,
     REPORT_TIME /* "3 h 20 min" */
 } report_number;
