@@ -91,10 +91,11 @@ static uint64_t start_of(int pid)
 }
 
 /* Write into `text` the content of this process's owner file: a random mark, the machine, the
- * process id and the start time of the process. Return the length of the first two, or a negative
- * SGT_E*. The machine is described by its name, its boot id and the pid namespace. Two processes
- * with the same description can therefore look each other up in /proc. If the boot id or the
- * namespace is unknown, a random number makes the description unique, so that no process tries. */
+ * process id and the start time of the process. Return the length of the mark and the machine
+ * together, or a negative SGT_E*. The machine is described by its name, its boot id and the pid
+ * namespace. If two processes have the same description, they can look each other up in /proc. If
+ * the boot id or the namespace is unknown, a random number makes the description unique, so that no
+ * other process tries to look this one up. */
 static int describe(char text[TEXT], sgt_error *err)
 {
     char boot[37];

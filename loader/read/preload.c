@@ -32,7 +32,8 @@ typedef struct reader {
     /* the loader's options; valid only while the reader is being opened */
     const sgt_loader_options *o;
     uint64_t bytes; /* size in bytes of one copy of the set in memory */
-    /* memory in bytes that the copies of all processes may take together (find_all) */
+    /* maximum memory in bytes for the copies of the set in all processes on this machine together
+     * (see find_all) */
     uint64_t all;
     sgt_arena arena;
     /* pieces: number of pieces; next: index of the next piece that a thread will take (atomic) */

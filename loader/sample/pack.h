@@ -98,8 +98,7 @@ typedef struct sgt_pack {
     uint32_t most;   /* largest size */
     uint64_t count;  /* number of documents */
     uint64_t tokens; /* number of tokens in all documents, before cropping */
-    /* number of tokens that the rows of the first epoch contain after cropping, not counting tokens
-     * of the second epoch at the end of the last row */
+    /* number of the set's tokens that the rows of the first epoch keep; the others are cropped */
     uint64_t kept;
     /* (width + 2): for each size, index in `places` of the first document of that size */
     uint64_t *first;

@@ -268,7 +268,7 @@ void report_put(FILE *page, const char *fmt, ...) SGT_PRINTF(2, 3);
 void report_begin_section(FILE *page, const char *class, const char *id, const char *title);
 
 typedef struct report_table {
-    /* CSS class of a <div> around the table that scrolls; NULL: no such <div> */
+    /* CSS class of a scrolling <div> around the table; NULL: no such <div> */
     const char *scroll;
     const char *class, *caption;
     /* titles of the columns; the first column has the titles of the rows */
