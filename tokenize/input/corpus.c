@@ -94,7 +94,7 @@ typedef struct beginning {
     uint8_t *text, *scratch; /* scratch has the same size as text */
     size_t n;
     int whole; /* 1: `text` is the whole stream */
-    int last;  /* 1 if the form must be decided by these bytes, even if the stream continues */
+    int last;  /* 1: decide the form by these bytes; 0: SGT_FORM_MORE may ask for more */
 } beginning;
 
 /* Return the form (sgt_form) of a text whose first line begins with a brace at `at`. */

@@ -83,12 +83,12 @@ typedef struct sgt_corpus_file {
     /* Effect of damage. 1 (--skip-bad): damage ends the text of a compressed file; Parquet rows
      * that it makes unreadable are bad and skipped. 0: damage is an error. */
     int skip_bad;
-    /* Range from ... end - 1 of bytes, if a Parquet file is divided among ranks: this rank reads
-     * the row groups whose middle is in the range (parquet.h). `end` is 0 for the end of the
-     * file. */
+    /* If a Parquet file is divided among ranks: this rank's range of its bytes, from `from` up to,
+     * not including, `end`; 0 for `end` is the end of the file. The rank reads the row groups whose
+     * middle is in the range (parquet.h). */
     uint64_t from, end;
-    /* 1 overrides the hash that chooses the file's split, so that neither split is empty
-     * (sgt_text_feed_choose). val: put the file into the validation split; train: into the training
+    /* Set by sgt_text_feed_choose if a split would be empty: 1 overrides the hash that chooses this
+     * file's split. val: put the file into the validation split; train: put it into the training
      * split. */
     int val, train;
 } sgt_corpus_file;

@@ -658,7 +658,7 @@ static int divide(sgt_unit *u, const sgt_part *p, sgt_error *err)
         next.records = 0;
         if (next.kind == SGT_PART_LINE) next.line.surrogates = 0;
         /* The hash that chooses a document's split needs a position that no other document has. In
-         * a line or row, use the end of the line and the document's number in it. */
+         * a line or row, combine the end of the line or row with the document's index in it. */
         next.split = sgt_text_feed_split(name, text ? next.offset : p->end ^ k << 40,
                                          u->reading->o->val_fraction);
     }

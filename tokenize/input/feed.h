@@ -22,8 +22,8 @@
  * by a pattern (PCRE2), or if it is to be normalized and has neither white space nor only ASCII.
  *
  * If the end-of-text literal begins a document (--special eot), text is cut before the last literal
- * in it. So no part both begins a document inside and leaves it unfinished. The part after the cut
- * begins with the literal, but the range of its text leaves the literal out. */
+ * in it. So a document that begins in the middle of a part also ends in that part. The part after
+ * the cut begins with the literal, but the range of its text leaves the literal out. */
 #ifndef SGT_FEED_H
 #define SGT_FEED_H
 
@@ -156,7 +156,7 @@ typedef struct sgt_invalid_at {
 typedef struct sgt_unit {
     const sgt_reading *reading; /* settings of the feed that filled the unit */
     uint8_t *text;
-    size_t used, room; /* bytes used, and bytes allocated, in `text` */
+    size_t used, room; /* used: bytes used in `text`; room: bytes allocated for it */
     /* parts: the unit's parts; folded: what `parts` was before unfolding replaced blocks of lines
      * and pages by documents */
     sgt_part *parts, *folded;

@@ -413,8 +413,9 @@ const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratc
 
 /* ---- turning a block of lines into documents ---- */
 
-/* Find the document in line[n], and set *t to its offset and length. Return NULL, or the reason why
- * the line is bad, with the byte in t->at. valid: 1 if the line is known to be UTF-8. */
+/* Find the document in line[n], and set *t to its offset and length. Return NULL, or the reason
+ * why the line is bad; t->at is then as in sgt_json_found. valid: 1 if the line is known to be
+ * UTF-8. */
 static const char *read_document(sgt_unit *u, uint8_t *line, size_t n, int valid, sgt_json_found *t)
 {
     size_t good = valid ? n : sgt_utf8_valid(line, n);

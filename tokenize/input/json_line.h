@@ -39,8 +39,8 @@ typedef struct sgt_json_path {
 int sgt_json_path_set(sgt_json_path *p, const char *field, sgt_error *err);
 
 typedef struct sgt_json_found {
-    /* offset and length of the text in the line. If the line is bad, `at` is the byte of the error,
-     * or SGT_JSON_NOWHERE. */
+    /* Offset and length of the text in the line. If the line is bad, `at` is the offset at which
+     * the error was found, or SGT_JSON_NOWHERE if the line is valid JSON without the text. */
     size_t at, length;
     uint64_t surrogates; /* number of lone surrogates in the text, which are replaced by U+FFFD */
 } sgt_json_found;

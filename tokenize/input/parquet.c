@@ -35,9 +35,9 @@
 /* maximum size in bytes of a page's header, whose statistics may include long strings */
 #define LONGEST_HEAD ((size_t)16 << 20)
 
-/* A row group: rows of the file whose columns are stored together. Its rows end where those of the
- * next group begin, and so do its bytes. After the last group there is a sentinel without rows,
- * which begins at the metadata. */
+/* A row group: consecutive rows of the file, whose columns are stored together. The fields describe
+ * where the group begins; it ends where the next group begins. After the last group there is a
+ * sentinel without rows, which begins at the metadata. */
 typedef struct row_group {
     uint64_t row;    /* index in the file of the group's first row */
     uint64_t before; /* bytes that the column takes in all earlier row groups */
@@ -50,7 +50,8 @@ struct sgt_parquet {
     sgt_source *source;
     uint64_t meta_at; /* offset of the metadata in the file */
     row_group *groups;
-    size_t count, room; /* number of row groups without the sentinel; number allocated */
+    /* count: number of row groups, without the sentinel; room: number allocated */
+    size_t count, room;
     sgt_parquet_column column;
     /* group: index of the current row group; end: index of the row group after the last one to
      * read */

@@ -9,10 +9,10 @@
  * Data pages of version 1 and 2 are supported. Strings may be encoded as PLAIN, by a dictionary or
  * by both delta encodings; numbers also as DELTA_BINARY_PACKED and BYTE_STREAM_SPLIT. Pages may be
  * compressed by snappy, zstd, gzip or lz4_raw. The column may lie in groups ("page.text"), but not
- * in lists. A position in a file is the number of a row, so a run can begin at any row. Ranks
- * divide a large file by its bytes (sgt_corpus_file): each reads the row groups whose middle lies
- * in its range. The middle is computed from the column's bytes in the groups, scaled as if they
- * filled the file. Memory: the metadata (at most 256 MiB), a dictionary, and a page. */
+ * in lists. A position in a file is the index of a row, so a run can begin at any row. Ranks divide
+ * a large file by its bytes (sgt_corpus_file): each reads the row groups whose middle lies in its
+ * range. For this, the middle of a group is computed as if the file held only this column. Memory:
+ * the metadata (at most 256 MiB), a dictionary, and a page. */
 #ifndef SGT_PARQUET_H
 #define SGT_PARQUET_H
 
@@ -107,11 +107,12 @@ typedef struct sgt_parquet_head {
     uint64_t rows;      /* number of rows, or of strings in a dictionary */
     int encoding;       /* encoding of the strings */
     int level_encoding; /* encoding of the definition levels in data pages of version 1 */
-    size_t levels;      /* version 2: bytes of definition levels, which precede the strings */
-    /* version 2: 1 if the page has repetition levels, which a column with one string per row cannot
-     * have */
+    /* data pages of version 2: size in bytes of the definition levels, which precede the strings */
+    size_t levels;
+    /* data pages of version 2: 1 if the page has repetition levels, which a column with one string
+     * per row cannot have */
     int repeats;
-    int is_packed; /* version 2: 1 if the strings are compressed */
+    int is_packed; /* data pages of version 2: 1 if the strings are compressed */
     int has_crc;
     uint32_t crc; /* CRC-32 of the page as stored */
 } sgt_parquet_head;

@@ -33,7 +33,7 @@ typedef struct ring {
      * caller */
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    /* (SGT_AHEAD_BYTES): ring buffer; byte i of the stream is at i % SGT_AHEAD_BYTES */
+    /* the ring's memory: byte i of the stream is at bytes[i % SGT_AHEAD_BYTES] */
     uint8_t *bytes;
     /* offsets in the stream. made: end of the bytes that the thread has written; used: end of the
      * bytes that the caller has read */

@@ -12,8 +12,8 @@
 
 typedef struct place {
     sgt_unit unit;
-    /* 1 from when the unit is processed, or has failed, until the caller is done with it; guarded
-     * by `lock` */
+    /* 1 from the time at which the unit is processed or has failed until the caller has finished
+     * with it; guarded by `lock` */
     int done;
     int rc; /* 0: the entry holds a unit; 1: the feed has ended; negative: an error */
     sgt_error err;
@@ -92,8 +92,8 @@ static int start_threads(sgt_units *s, sgt_error *err)
 {
     const size_t threads = s->job.feed.threads;
     int failed = 0;
-    /* one entry for the unit that the caller uses; for each thread, one unit in work and one that
-     * is ready */
+    /* one entry for the unit that the caller uses, and two per thread: for the unit that the thread
+     * works on, and for a finished unit that waits for the caller */
     s->place_count = 2 * threads + 1;
     s->places = calloc(s->place_count, sizeof *s->places);
     s->threads = calloc(threads, sizeof *s->threads);
