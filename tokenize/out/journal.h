@@ -21,7 +21,8 @@
 typedef struct sgt_checkpoint {
     uint64_t file, offset, skip;
     uint64_t shards[SGT_SPLITS]; /* (split): number of complete shards */
-    /* (split): number of tokens in the unfinished shard, and of documents that start in it */
+    /* for each split: number of tokens in the unfinished shard, and number of documents that start
+     * in this shard */
     uint64_t tokens[SGT_SPLITS], documents[SGT_SPLITS];
     uint64_t sources;                                 /* bytes written of sources.jsonl */
     uint64_t file_tokens, file_documents, file_bytes; /* counts of file `file`, so far */

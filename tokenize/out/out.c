@@ -26,8 +26,8 @@
 #define MOST_TRIES 1000
 #define NOT_JOINED 2 /* result of check_joined: this rank cannot join the ranks that are running */
 #define WAIT_MS 50
-/* Maximum number of waits of WAIT_MS each, so ten seconds in all. Another rank needs less time than
- * that to set the output folder up. */
+/* Maximum number of waits, of WAIT_MS each, for another rank that is setting the output folder up
+ * or completing it. Such a rank needs less than these ten seconds. */
 #define WAIT_TURNS 200
 
 /* names of the files of a complete set besides its shards; only sets made before 2026-11-29 have

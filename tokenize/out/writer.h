@@ -30,7 +30,7 @@ typedef struct sgt_sink {
     int fd; /* descriptor; -1: not open */
     char path[SGT_PATH];
     char *buffer;
-    size_t used, size; /* number of bytes in the buffer; size of the buffer in bytes */
+    size_t used, size; /* used: number of bytes in the buffer; size: size of the buffer in bytes */
     /* running hash of the bytes that were written out of the buffer; NULL if no hash is needed */
     struct XXH3_state_s *hash;
 } sgt_sink;
