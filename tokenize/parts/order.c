@@ -41,11 +41,12 @@ typedef struct entry {
 
 struct sgt_order {
     sgt_order_request r;
-    /* tokens: number of tokens in this order; documents: number of documents, including
-     * duplicates */
+    /* tokens: number of tokens in this order, without duplicates; documents: number of documents of
+     * the split, including duplicates */
     counts all;
-    /* document: index, in input order, of the document to look at next; end: number of documents of
-     * the split */
+    /* document: index, in input order, of the document to look at next; end: index after the last
+     * document to look at, which is the end of the split, or of this rank's share while documents
+     * are copied into buckets */
     uint64_t document, end;
     /* position of the current document's first token in the split, in input order */
     uint64_t start;

@@ -91,10 +91,10 @@ static void first_pass(void *ctx, uint64_t done, uint64_t total, uint64_t tokens
     p->read = done;
     p->read_bytes = total;
     p->tokens = tokens;
-    /* Estimate how long the second pass will take. If a launcher started the ranks, or if there is
-     * only one, this rank takes part in it. It then handles each token of its part about once,
-     * because tokens are seldom copied into buckets. Otherwise another rank probably writes the
-     * shards, so the estimate is 0. */
+    /* Estimate how many tokens this rank will handle in the second pass. If a launcher started the
+     * ranks, or if there is only one, this rank takes part in that pass. It then handles about as
+     * many tokens as its part has, because tokens are seldom copied into buckets first. Otherwise
+     * another rank probably writes the shards, so the estimate is 0. */
     const int again = total && done && (p->ranks == 1 || p->together);
     report(p, again ? (uint64_t)((double)tokens / (double)done * (double)total) : 0);
 }

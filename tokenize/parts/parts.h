@@ -27,7 +27,8 @@
 /* Return 1 if these options require parts: several ranks, shuffling or removing duplicates. */
 int sgt_parts_wanted(const sgt_tokenize_options *o);
 
-/* Tokenize like sgt_pipeline_make, but in parts that are then joined. */
+/* Write the set of shards that *request describes, as sgt_pipeline_make does, but in parts that are
+ * then joined. */
 int sgt_parts_make(const sgt_tokenize_options *o, const sgt_out_request *request,
                    sgt_tokenize_result *result, sgt_error *err);
 
