@@ -31,8 +31,8 @@ typedef struct writer {
 } writer;
 
 #define FRAME 2048 /* maximum size in bytes of a file without its tokens and split rule */
-/* maximum bytes per token besides its text, in the lists of tokens, added tokens and merges
- * together */
+/* maximum bytes that a token needs in addition to its text, in all three lists together: tokens,
+ * added tokens and merges */
 #define PER_TOKEN 180
 
 /* Return the maximum size in bytes of a tokenizer.json of v; the other files are smaller. In the

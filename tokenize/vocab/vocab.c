@@ -314,8 +314,8 @@ int sgt_vocab_add_wholes(sgt_vocab *v, const uint32_t *ids, size_t count, sgt_er
 
 /* Fill in the encoder's tables, except the pairs, from the tokens and their halves. This works for
  * any byte-level vocabulary. Two adjacent bytes of a token are either inside one of its halves, or
- * at the border between the halves. So only the bytes at the border have to be added for each
- * token. */
+ * at the border between the halves. So for each token, only the two bytes at the border have to be
+ * added to `joins`. */
 static void fill_tables(sgt_vocab *v)
 {
     memset(v->byte_pairs, 0xFF, 65536 * v->width);

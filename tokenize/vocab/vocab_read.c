@@ -309,7 +309,8 @@ static const struct known {
     {.ranks = {0x9720B1CDD736D5FA, 0x506E4A633F7CF7FA},
      .name = "Qwen",
      .rule = "qwen2",
-     .size = 151646, /* the special tokens after these three differ between versions */
+     /* special tokens with higher ids differ between versions, so they are not listed */
+     .size = 151646,
      .special = {{151643, SGT_EOT_TEXT}, {151644, "<|im_start|>"}, {151645, "<|im_end|>"}},
      .normalize = SGT_NORMALIZE_NFC},
     {.ranks = {0x94228A781FC58862, 0xBB01BB3D22DBF339},
