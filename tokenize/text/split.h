@@ -178,8 +178,8 @@ typedef enum sgt_rule_code { SGT_RULE_OTHER, SGT_RULE_GPT2, SGT_RULE_PCRE2 } sgt
 struct sgt_rule {
     const char *name; /* name for --pattern; NULL if the rule has no name */
     const char *text; /* pattern in PCRE2's syntax */
-    /* equivalent pattern in Oniguruma's syntax, which Hugging Face's library uses; NULL if
-     * unknown */
+    /* pattern that gives the same pieces as `text` in Hugging Face's library, which uses
+     * Oniguruma's syntax; NULL if unknown */
     const char *regex;
     uint8_t digits, cased, whole_end;
     sgt_rule_code by;

@@ -372,8 +372,8 @@ SPLIT_INLINE uint64_t rule_blank_starts(const sgt_splitter *s, sgt_split_carry *
     return starts;
 }
 
-/* Masks of the bytes of a block's letters and marks, by case: upper-case letters, lower-case
- * letters, both (letters without case, and marks), and marks. */
+/* Masks of the bytes of a block's letters and marks. upper, lower: letters of that case; both:
+ * letters without case, and marks, which count as either case; mark: only the marks. */
 typedef struct rule_cases {
     uint64_t upper, lower, both, mark;
 } rule_cases;
