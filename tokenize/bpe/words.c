@@ -344,7 +344,7 @@ INLINE uint32_t merge_step(merging *g, int j, const sgt_vocab *v)
     uint32_t after = alive & -(2 * bit), gone = after & -after,
              next = _tzcnt_u32(after & (after - 1));
     uint32_t before = 31 - _lzcnt_u32((alive & (bit - 1)) | 1);
-    /* in a word left without tokens, `next` is 32, which is not an index of ids[] */
+    /* if no token is left in the word, `next` is 32, which is beyond ids[]: make it 0 */
     if (LONG_WORDS) next &= 31;
     sgt_id *ids = g->ids[j];
     ids[at] = (sgt_id)best;
