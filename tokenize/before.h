@@ -25,14 +25,15 @@ int sgt_tokenize_given(sgt_tokenize_options *o, const sgt_tokenize_options *give
                        const sgt_tokenize_result *result, sgt_error *err);
 
 typedef struct sgt_dry_run_result {
-    uint64_t files, bytes; /* number of input files, and the sum of their sizes on disk in bytes */
+    uint64_t files, bytes; /* files: number of input files; bytes: their total size on disk */
     uint64_t skipped;      /* number of input files left out because they are not text */
     /* exact number of documents; SGT_NOT_KNOWN if counting them would need reading the inputs */
     uint64_t documents;
     /* rough estimate of the number of tokens, including duplicate documents */
     uint64_t tokens;
-    int packed;            /* 1 if at least one input file is compressed (.gz, .zst) */
-    uint64_t shards, disk; /* number of shards; size of the complete output folder in bytes */
+    int packed; /* 1 if at least one input file is compressed (.gz, .zst) */
+    /* shards: number of shards; disk: size in bytes of the complete output folder */
+    uint64_t shards, disk;
     /* additional disk space in bytes that is needed only while the run lasts: for temporary parts
      * (several ranks, --shuffle or --dedup), and for sgt's shards if they are converted to another
      * layout */
