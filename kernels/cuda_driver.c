@@ -8,7 +8,7 @@
 #include "loader/base/library.h"
 
 #define CUDA_ERROR_NO_DEVICE 100
-#define OLDEST 80 /* oldest supported compute capability, times ten */
+#define OLDEST 80 /* oldest supported compute capability, as 10 * major + minor: 8.0 */
 
 typedef int (*init_fn)(unsigned flags);
 typedef int (*number_fn)(int *n);

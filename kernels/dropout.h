@@ -28,18 +28,19 @@ typedef enum sgt_dropout_site {
     SGT_DROP_FCPROJ
 } sgt_dropout_site;
 
-/* Number the elements of a step's activations (rows, T, C): return the number of column c at
- * position t of row `row`. Dropout of the embeddings and of both projections uses these element
- * numbers. */
+/* Return the element number of column c at position t of row `row`: its index among all activations
+ * of the step, of shape (rows, T, C). Dropout of the embeddings and of both projections draws each
+ * element's factor from this number. */
 SGT_EVERYWHERE uint64_t sgt_dropout_element(uint64_t row, uint64_t t, uint64_t c, uint64_t T,
                                             uint64_t C)
 {
     return (row * T + t) * C + c;
 }
 
-/* Number the attention probabilities of a step: return the number of the probability of query i and
- * key j, in head h of H heads of row `row`. The T keys of each query are padded to a multiple of 4.
- * So keys 4n .. 4n + 3 of a query share one random draw. */
+/* Return the element number of an attention probability: that of query i and key j, in head h of H
+ * heads of row `row`. It is the index of the probability in an array (rows, H, T, T) for all rows
+ * of the step, in which the last dimension is padded to a multiple of 4. So keys 4n .. 4n + 3 of a
+ * query share one random draw. */
 SGT_EVERYWHERE uint64_t sgt_dropout_attention_element(uint64_t row, uint64_t h, uint64_t i,
                                                       uint64_t j, uint64_t H, uint64_t T)
 {
@@ -54,9 +55,10 @@ SGT_EVERYWHERE uint64_t sgt_dropout_draw(uint64_t step, uint32_t layer, uint32_t
     return step << 16 | (uint64_t)layer << 4 | site;
 }
 
-/* Return the threshold for dropping elements with probability `rate`, where 0 <= rate < 1. An
- * element is kept if the upper 24 bits of its random 32-bit word, as a number, are at least the
- * threshold. The probability of dropping an element differs from `rate` by at most 2^-24. */
+/* Return the threshold for dropping elements with probability `rate`, where 0 <= rate < 1. Each
+ * element has a random 32-bit word. The element is kept if the word's upper 24 bits, as a number,
+ * are at least the threshold. So the actual probability of dropping differs from `rate` by at most
+ * 2^-24. */
 SGT_EVERYWHERE uint32_t sgt_dropout_limit(float rate)
 {
     float exact = rate * 0x1p24f;

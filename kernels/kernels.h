@@ -39,7 +39,9 @@ typedef struct sgt_adamw {
 typedef struct sgt_random {
     /* draw: result of sgt_moments_draw(step) (kernels/moments.h) */
     uint64_t seed, draw;
-    uint64_t first; /* element number of the first element of the array that the kernel gets */
+    /* element number of the first element in the kernel's array; element i of the
+     * array has the number first + i */
+    uint64_t first;
 } sgt_random;
 
 /* Stochastic gradient descent with momentum (Polyak 1964) or Nesterov's momentum, and with
@@ -55,7 +57,9 @@ typedef struct sgt_sgd {
  * elements that are dropped, 1/(1 - rate) for the others. */
 typedef struct sgt_dropout {
     uint64_t seed, draw; /* draw: result of sgt_dropout_draw(step, layer, site) */
-    uint64_t first;      /* element number of the first element of the array that the kernel gets */
+    /* element number (dropout.h) of the first element in the kernel's array; element i of the array
+     * has the number first + i */
+    uint64_t first;
     float rate;
 } sgt_dropout;
 
@@ -63,7 +67,9 @@ typedef struct sgt_dropout {
  * number is a pure function of (seed, draw, element). */
 typedef struct sgt_normals {
     uint64_t seed, draw;
-    uint64_t first; /* element number of the first element of the array that the kernel gets */
+    /* element number of the first element in the kernel's array; element i of the array has the
+     * number first + i */
+    uint64_t first;
     float sigma;
 } sgt_normals;
 
@@ -256,8 +262,8 @@ void sgt_gemm_run(const sgt_gemm *g, const void *a, const void *b, const float *
 typedef struct sgt_beside {
     void (*share)(void *of, size_t i);
     void *of;
-    /* next: number of shares that threads have begun, and index of the next one; count: total
-     * number of shares */
+    /* next: index of the next share that no thread has begun; shares begin in ascending order, so
+     * this is also the number of shares begun; count: number of all shares */
     size_t next, count;
 } sgt_beside;
 
@@ -303,11 +309,12 @@ typedef struct sgt_head {
     size_t n, V, C; /* n: largest number of rows in a run */
     int bf16, threads;
     void *memory; /* memory of sgt_head_memory bytes, SGT_ARENA_ALIGN-aligned */
-    /* scratch memory of sgt_gemm_scratch(threads) bytes, which plans of matrix products may
-     * share */
+    /* scratch memory of sgt_gemm_scratch(threads) bytes; it may be that of plans of matrix products
+     * that do not run at the same time */
     void *scratch;
-    /* NULL, or an array of n elements. For each row whose target is not ignored, sgt_head_run sets
-     * its element to 1 if no logit is larger than the target's, else to 0. */
+    /* Array of n elements, or NULL if not requested. For each row whose target is not ignored,
+     * sgt_head_run sets the row's element to 1 if no logit is larger than the target's, else to 0.
+     * The elements of other rows are not changed. */
     uint8_t *greedy;
 } sgt_head;
 

@@ -17,16 +17,17 @@
 #include "loader/base/philox.h"
 #include "kernels/dropout.h"
 
-/* Return the half of Philox's 128-bit counter that is the same for all elements in an update. It
- * differs from every counter of dropout, because it contains a site number that dropout does not
- * use. */
+/* Return the half of Philox's 128-bit counter that is the same for all elements of an update. Its
+ * site number is not used by dropout, so it differs from every counter of dropout, and the random
+ * numbers differ, too. */
 SGT_EVERYWHERE uint64_t sgt_moments_draw(uint64_t step)
 {
     return sgt_dropout_draw(step, 0, SGT_DROP_FCPROJ + 1);
 }
 
-/* Return the key for an element. All elements whose numbers agree in the upper 32 bits have the
- * same key. */
+/* Return the key from which the random bits of an element are hashed. 2^32 successive elements,
+ * whose numbers have the same upper 32 bits, have the same key, so Philox is called only once for
+ * all of them. */
 SGT_EVERYWHERE uint32_t sgt_moments_key(uint64_t seed, uint64_t draw, uint64_t element)
 {
     return sgt_philox(seed, element >> 32, draw).x[0];

@@ -45,8 +45,8 @@ extern "C" {
 
 typedef struct sgt_muon_shape {
     size_t rows, columns; /* each at least 1 */
-    /* 1: emulate Newton-Schulz in 16 bits. Each newly computed X, A or (-4.7750 A + 2.0315 A A) is
-     * rounded to `format`, as in torch.optim.Muon with bfloat16. */
+    /* 1: emulate Newton-Schulz in 16 bits: each newly computed X, A or (-4.7750 A + 2.0315 A A) of
+     * the formula above is rounded to `format`, as torch.optim.Muon does in bfloat16 */
     int rounding;
     sgt_rounding format;
     int bf16; /* 1: `format` is bfloat16, and matrix products use bfloat16 */

@@ -18,8 +18,8 @@
 #define SGT_OUTLIER_STEPS 128
 
 typedef struct sgt_outliers {
-    /* number of steps added to the history so far; step number i is at index i %
-     * SGT_OUTLIER_STEPS */
+    /* number of steps added to the history so far, without the skipped ones; the i-th of them, from
+     * 0, is at index i % SGT_OUTLIER_STEPS of `loss` and `norm` */
     uint64_t taken;
     uint64_t spikes; /* steps skipped so far */
     double loss[SGT_OUTLIER_STEPS], norm[SGT_OUTLIER_STEPS];

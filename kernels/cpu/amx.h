@@ -60,14 +60,14 @@ static inline void tile_config(void)
 
 enum { SIDE = 32, TILE = 1024, PAIR = 2 * TILE, BLOCK = SIDE * SIDE, BLOCK_BYTES = 4 * BLOCK };
 
-/* Return how many units of SIDE elements are needed to hold n elements. */
+/* Return n / SIDE, rounded up: how many blocks of SIDE elements n elements fill. */
 SGT_INLINE size_t units(size_t n) { return (n + SIDE - 1) / SIDE; }
 
 SGT_INLINE size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Set c (SIDE, SIDE) to the sum of `steps` products, each of a left pair and a right pair, or add
- * the sum to c if `add` is set. Successive left pairs are left_step bytes apart, and right pairs
- * right_step bytes. */
+/* Set c (SIDE, SIDE) to a sum of `steps` matrix products, or add the sum to c if `add` is set. Step
+ * i multiplies the left pair at left + i * left_step by the right pair at right + i * right_step,
+ * in bytes. */
 SGT_INLINE void amx_block(float *c, const char *left, size_t left_step, const char *right,
                           size_t right_step, size_t steps, int add)
 {
@@ -104,7 +104,7 @@ SGT_INLINE void amx_block(float *c, const char *left, size_t left_step, const ch
 
 /* ---- vectors of bfloat16 ---- */
 
-/* Load the first n of 32 bfloat16 numbers from p, and set the others to 0. If n is 0, p is not
+/* Load 32 bfloat16 elements: the first n from p, and zeros for the others. If n is 0, p is not
  * read. */
 SGT_INLINE __m512i amx_numbers(const uint16_t *p, size_t n)
 {
@@ -126,8 +126,9 @@ SGT_INLINE __m512i amx_odd(void)
     return _mm512_add_epi32(amx_even(), _mm512_set1_epi32(0x10001));
 }
 
-/* Round a and b to bfloat16. Lane i of the result holds a[i] in its lower half and b[i] in its
- * upper half. Denormal numbers become 0, as in AMX tiles. */
+/* Round two vectors of floats to bfloat16 and interleave them: each 4-byte lane i of the result
+ * holds a[i] in its lower half and b[i] in its upper half. Denormal numbers become 0, as in AMX
+ * tiles. */
 SGT_INLINE __m512i amx_pair(vf a, vf b)
 {
     __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(b, a);
@@ -137,8 +138,8 @@ SGT_INLINE __m512i amx_pair(vf a, vf b)
     return _mm512_permutexvar_epi16(in_turn, halves);
 }
 
-/* Round a and b to bfloat16. The lower half of the result holds all elements of a, the upper half
- * those of b. */
+/* Round two vectors of floats to bfloat16, one after the other: the first 16 elements of the result
+ * are those of a, the last 16 those of b. */
 SGT_INLINE __m512i amx_along(vf a, vf b) { return (__m512i)_mm512_cvtne2ps_pbh(b, a); }
 
 /* Round x to bfloat16 as amx_pair does, but return floats. A bfloat16 is the upper half of a
@@ -153,7 +154,8 @@ SGT_INLINE void amx_stream(char *p, __m512i x) { _mm512_stream_si512((__m512i *)
 
 /* ---- packing ---- */
 
-/* Pack a left pair from `rows` rows of x, of k elements each, with row stride `ld`. */
+/* Pack a left pair whose rows are rows of x: `rows` rows of k elements each, at most 32 by 32. Rows
+ * of x are `ld` elements apart. */
 SGT_INLINE void amx_pack_rows(char *out, const uint16_t *x, size_t ld, size_t rows, size_t k)
 {
     for (size_t i = 0; i < SIDE; i++)
@@ -170,8 +172,8 @@ SGT_INLINE void amx_put_transposed(char *out, __m512i group[W])
     for (int i = 0; i < W; i++) amx_put(out + i * 64, (__m512i)v[i]);
 }
 
-/* Pack a right pair from the transpose of x. Each column of the pair is a row of x, of k elements.
- * The row stride of x is `ld`. */
+/* Pack a right pair whose columns are rows of x: `rows` rows of k elements each, at most 32 by 32.
+ * Rows of x are `ld` elements apart. */
 SGT_INLINE void amx_pack_transposed(char *out, const uint16_t *x, size_t ld, size_t rows, size_t k)
 {
     for (size_t i = 0; i < SIDE; i += W) {
@@ -182,8 +184,8 @@ SGT_INLINE void amx_pack_transposed(char *out, const uint16_t *x, size_t ld, siz
     }
 }
 
-/* Pack a left pair from the transpose of x. Each row of the pair is a column of x. x has k rows,
- * with row stride `ld`. */
+/* Pack a left pair whose rows are columns of x. x has k rows and `columns` columns, at most 32 by
+ * 32. Rows of x are `ld` elements apart. */
 SGT_INLINE void amx_pack_columns(char *out, const uint16_t *x, size_t ld, size_t k, size_t columns)
 {
     const __m512i low = vturns_low(), high = vturns_high();
@@ -199,8 +201,9 @@ SGT_INLINE void amx_pack_columns(char *out, const uint16_t *x, size_t ld, size_t
     amx_put_transposed(out + TILE, lower);
 }
 
-/* Pack a right pair from k rows of floats. Each row is multiplied by its factor. Rows are `ld`
- * floats apart. */
+/* Pack a right pair whose rows are rows of the float matrix x (k, columns), at most 32 by 32. Each
+ * row is multiplied by its factor before it is rounded to bfloat16. Rows of x are `ld` floats
+ * apart. */
 SGT_INLINE void amx_pack_factored(char *out, const float *x, size_t ld, const float *factor,
                                   size_t k, size_t columns)
 {
@@ -213,8 +216,8 @@ SGT_INLINE void amx_pack_factored(char *out, const float *x, size_t ld, const fl
         }
 }
 
-/* Convert a right pair of a matrix (k, columns) to a left pair of the same matrix, in which the
- * rows are the values of k. */
+/* Convert a right pair to a left pair of the same matrix. In the matrix (k, columns), k was the
+ * index over which a product sums. In the left pair, it is the row. */
 SGT_INLINE void amx_right_to_left(char *out, const char *right)
 {
     const __m512i even = amx_even(), odd = amx_odd();

@@ -33,8 +33,8 @@ SGT_INLINE vf group_fma(vf a, vf b, vf sum)
     return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_castps_si512(a),
                             (__m512bh)_mm512_castps_si512(b));
 }
-/* Round 2 W successive floats of a row to bfloat16 and return them as W groups of neighbours. `low`
- * contains the first W floats, `high` the others. */
+/* Round 2 * W successive floats of a row to bfloat16, and return them as W groups, each of which
+ * holds two neighbours. `low` contains the first W floats, `high` the others. */
 SGT_INLINE vf group_along(vf low, vf high)
 {
     return _mm512_castsi512_ps((__m512i)_mm512_cvtne2ps_pbh(high, low));
@@ -63,8 +63,8 @@ SGT_INLINE vf group_rounded(vf x) { return x; }
 /* Load the first min(n, W) floats at p, with zeros in the other lanes. If n is 0, p is not read. */
 SGT_INLINE vf vload_some(const float *p, size_t n) { return n ? vload_upto(p, n) : vset(0); }
 
-/* Load numbers of a row from x as W groups: W floats, or 2 W floats rounded to bfloat16. Numbers
- * from index n on are not read, but count as 0. */
+/* Load successive elements of a row from x as W groups: W floats, or 2 * W floats rounded to
+ * bfloat16. Elements from x[n] on do not exist: they are not read and count as 0. */
 SGT_INLINE vf load_along(const float *x, size_t n)
 {
     return group_along(vload_some(x, n), GROUP == 2 && n > W ? vload_upto(x + W, n - W) : vset(0));
@@ -94,8 +94,9 @@ SGT_INLINE void product_tile(float *c, size_t ldc, const float *a, size_t a_row,
         for (int v = 0; v < vectors; v++) vstore(c + i * ldc + v * W, sum[i][v]);
 }
 
-/* Compute the product of product_tile for n columns of b and c, where n is a multiple of W. Each
- * call of product_tile passes a constant number of vectors, so that the sums stay in registers. */
+/* Compute c = a b, or c += a b if `accumulate` is set, for n columns of b and c; n is a multiple of
+ * W. The columns are divided among calls of product_tile. Each call passes a constant number of
+ * vectors, so that the compiler keeps the sums in registers. */
 SGT_INLINE void product_rows(float *c, size_t ldc, const float *a, size_t a_row, size_t a_col,
                              const float *b, size_t ldb, size_t n, size_t k, int accumulate)
 {
@@ -178,11 +179,12 @@ typedef struct attention_parts {
     /* Arrays for sums: dq (rows, width), dk (BLOCK, width) and dv (BLOCK, width) for the gradients.
      * The forward pass stores its output in dq. */
     float *dq, *dk, *dv;
-    /* (rows) each: lse: log-sum-exp of a query's scores; delta_i = dout_i . out_i */
+    /* (rows) each, with one float per query i: lse is the log-sum-exp of its scores; delta is the
+     * dot product of dout_i and out_i */
     float *lse, *delta;
     const sgt_dropout *drop; /* NULL: no dropout */
-    /* (T) array: for each query, the first key that it sees, where its document begins; NULL: all
-     * queries see keys from 0 on */
+    /* (T) array: for each query, the position at which its document begins, which is the first key
+     * that the query sees; NULL: all queries see keys from 0 on */
     const int32_t *start;
     float scale;
     size_t T, total;
@@ -231,9 +233,9 @@ static attention_parts attention_lay_out(float *base, size_t T, size_t D)
     return a;
 }
 
-/* Of the block of keys that begins with key j0, return the index in the block of the first key that
- * query i sees, or BLOCK if it sees none of them. A query past T sees the same keys as the last
- * query. */
+/* Return how many keys of the block that begins with key j0 query i does not see because they
+ * precede its document; at most BLOCK. So this is the index in the block of the first key that the
+ * query sees. A query past T counts as part of the last query's document. */
 SGT_INLINE size_t attention_first(const attention_parts *a, size_t i, size_t j0)
 {
     if (!a->start) return 0;
@@ -267,10 +269,11 @@ SGT_INLINE void scale_and_mask(float *s, float scale, size_t masked, size_t padd
     for (size_t j = 0; j < masked; j++) s[j] = -INFINITY;
 }
 
-/* Replace the scores s of a query by exp(scale s - max). Of the `padded` scores, only the first n
- * exist, and the query does not see the first `masked` of these. All other entries become 0. Update
- * *max and *sum, the running maximum and sum. If the maximum has grown, earlier sums were computed
- * with a lower maximum: return the factor by which the caller must multiply them. */
+/* Replace the scores s of a query by exp(scale s - max), where max is the largest score so far. Of
+ * the `padded` elements of s, only the first n are scores, and the query does not see the first
+ * `masked` of these. All other elements become 0. Update *max and *sum, the maximum and the sum of
+ * exponentials over all keys so far. If the maximum has grown, sums over earlier keys are relative
+ * to a lower maximum: return the factor by which the caller must multiply them. */
 SGT_INLINE float online_softmax(float *s, float scale, size_t masked, size_t n, size_t padded,
                                 float *max, double *sum)
 {
@@ -382,9 +385,10 @@ SGT_INLINE int attention_sees_itself(const attention_parts *a, size_t i)
     return i < a->T && i == (a->start ? (size_t)a->start[i] : 0);
 }
 
-/* Replace s by f P and dp by dS = P (f dP - delta), where P = exp(scale s - lse) and f are the
- * dropout factors. Both become 0 above the diagonal and before a query's document. The function
- * computes ROWS queries from row r0 of block i0 on, and the keys of block j0 from `from` on. */
+/* ROWS queries from row r0 of query block i0 on, against the keys of key block j0 from index `from`
+ * on: replace the scores s by f P, and dp by dS = P (f dP - delta), where P = exp(scale s - lse)
+ * and f are the dropout factors. Both become 0 for keys that a query does not see: later keys, and
+ * those before its document. */
 SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, size_t j0,
                                 size_t from, size_t padded)
 {
@@ -405,9 +409,9 @@ SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, 
     }
 }
 
-/* Pack rows r0 .. r0 + ROWS - 1 of s and dp into groups for the matrix products of the backward
- * pass. dp is packed along its rows, for the product with the keys, and s and dp are packed down
- * their columns, for the products with dout and the queries. */
+/* Pack rows r0 .. r0 + ROWS - 1 of s and dp, which now hold f P and dS, into groups for matrix
+ * products. dS is packed along its rows for the product that gives dQ, which sums over keys. P and
+ * dS are packed down their columns for those that give dV and dK, which sum over queries. */
 SGT_INLINE void group_scores(const attention_parts *a, size_t r0, size_t from, size_t padded)
 {
     if (GROUP == 1) return; /* matrix products read s and dp directly */
@@ -425,9 +429,12 @@ SGT_INLINE void group_scores(const attention_parts *a, size_t r0, size_t from, s
 }
 
 /* Compute query block i0 against key block j0: add to the queries' dq, and to the keys' dk and dv.
- * The first loop takes ROWS queries at a time. It ends at the first ROWS whose documents all begin
- * after these keys, and sets `rows` to the number of queries before them. In the second loop,
- * `last` is one past the last query that sees any of keys c0 .. c0 + ROWS - 1. */
+ * Queries that see none of these keys are skipped. They are the last ones of the block, because the
+ * start of a query's document never decreases.
+ *
+ * The first loop computes ROWS queries at a time. If it meets ROWS queries that see none of the
+ * keys, it ends and sets `rows` to the number of queries before them. In the second loop, `last` is
+ * one past the last query that sees any of keys c0 .. c0 + ROWS - 1. */
 static void backward_block(const attention_parts *a, size_t i0, size_t rows, size_t j0, size_t keys)
 {
     int diagonal = i0 == j0;
@@ -464,9 +471,9 @@ static void backward_block(const attention_parts *a, size_t i0, size_t rows, siz
     }
 }
 
-/* Set a->lse and a->delta, where delta_i = dout_i . out_i. dout is rounded to the same values as in
- * the product that gives dP. Otherwise the rows of dS, whose exact sum is 0, would sum to a
- * rounding error. */
+/* Set a->lse, and a->delta with delta_i = dout_i . out_i. To compute delta, dout is rounded as in
+ * the product that gives dP. Exact arithmetic gives each row of dS the sum 0; with dout rounded in
+ * only one of the two places, the sum would be a rounding error instead. */
 static void attention_row_sums(const attention_parts *a, const float *lse, const float *dout,
                                const float *out, size_t ld_out, size_t T, size_t D)
 {

@@ -30,17 +30,18 @@
 
 enum { CHUNK = 8, AROUND = 4, HALVES = SIDE / W };
 
-/* For W queries, in the lanes of vectors: each query's index, and the first key that the query
- * sees. */
+/* What decides which keys W queries see, in vectors with one lane per query: each query's index,
+ * and the first key that it sees. */
 typedef struct attention_lanes {
     __m512i query, start;
 } attention_lanes;
 
-/* Arrays in the scratch memory. The unit of the shapes is a pair (PAIR bytes) or a block (SIDE x
- * SIDE floats). k is the index over which a matrix product sums. */
+/* Arrays in the scratch memory. Shapes count pairs (PAIR bytes each) or blocks (SIDE x SIDE floats
+ * each). For each array of pairs, k is the index over which the matrix product that reads it
+ * sums. */
 typedef struct attention_parts {
-    /* blocks: number of blocks of SIDE positions in T; deep: number of blocks of SIDE channels in
-     * D; both rounded up */
+    /* blocks: T / SIDE, rounded up, the number of blocks of SIDE positions; deep: D / SIDE, rounded
+     * up, the number of blocks of SIDE channels */
     size_t T, D, blocks, deep;
     char *k_left, *v_left; /* (blocks, deep) left pairs: rows are keys, k is the channel */
     /* (blocks, deep) right pairs: columns are queries, k is the channel; o_right holds dout */
@@ -49,19 +50,19 @@ typedef struct attention_parts {
     char *q_down, *o_down; /* (deep, blocks) right pairs: columns are channels, k is the query */
     char *p, *ds;          /* (AROUND keys, AROUND queries) left pairs: k is the query */
     char *ds_right;        /* (AROUND queries, AROUND keys) right pairs: k is the key */
-    /* scores of CHUNK blocks (s), and gradients of probabilities of one block (dp), both
-     * transposed */
+    /* s: transposed scores of CHUNK blocks of keys; dp: transposed gradients of probabilities of
+     * one block */
     float *s, *dp;
     /* (blocks, deep) blocks of the transposed gradient dQ'. The forward pass uses (deep) blocks for
      * the transposed output O'. */
     float *dq;
     float *dk, *dv; /* (AROUND, deep) blocks */
-    /* (blocks * SIDE) each, 0 for queries past T. lse: log-sum-exp of a query's scores; delta_i =
-     * dout_i . out_i */
+    /* (blocks * SIDE) each, with one float per query i, 0 past T: lse is the log-sum-exp of its
+     * scores; delta is the dot product of dout_i and out_i */
     float *lse, *delta;
     const sgt_dropout *drop; /* NULL: no dropout */
-    /* (T) array: for each query, the first key that it sees, where its document begins; NULL: all
-     * queries see keys from 0 on */
+    /* (T) array: for each query, the position at which its document begins, which is the first key
+     * that the query sees; NULL: all queries see keys from 0 on */
     const int32_t *start;
     float scale;
     size_t total;
@@ -113,9 +114,9 @@ static size_t attention_scratch(size_t T, size_t D) { return attention_lay_out(N
 
 /* ---- packing ---- */
 
-/* Ways in which attention_pack_pair packs 32 x 32 floats of x into a pair. LEFT and RIGHT give a
- * left or right operand of a matrix product that sums along the rows of x. With ACROSS, the product
- * sums down the columns of x. */
+/* How attention_pack_pair packs 32 x 32 floats of x into a pair. LEFT: left operand of a product
+ * that sums along the rows of x; RIGHT: right operand of such a product. LEFT_ACROSS and
+ * RIGHT_ACROSS: the same operands of a product that sums down the columns of x. */
 enum { LEFT, LEFT_ACROSS, RIGHT, RIGHT_ACROSS };
 
 SGT_INLINE vf attention_load(const float *x, size_t ld, size_t row, size_t rows, size_t column,
@@ -155,7 +156,8 @@ SGT_INLINE void attention_pack_pair(char *out, int how, const float *x, size_t l
     }
 }
 
-/* Pack x (T, D) into (blocks, deep) pairs, or into (deep, blocks) pairs for a kind with ACROSS. */
+/* Pack all of x (T, D) into pairs: (blocks, deep) pairs if `how` is LEFT or RIGHT, or (deep,
+ * blocks) pairs for the two _ACROSS ways. */
 SGT_INLINE void attention_pack(const attention_parts *a, char *out, int how, const float *x,
                                size_t ld)
 {
@@ -190,7 +192,8 @@ SGT_INLINE void attention_unpack(const attention_parts *a, float *out, size_t ld
 
 /* ---- which query sees which key ---- */
 
-/* Return the index of the first block of keys of which a query in block b sees at least one key. */
+/* Return the index of the first key block that any query of query block b sees. The queries'
+ * documents never begin earlier from one query to the next, so the block's first query decides. */
 SGT_INLINE size_t attention_first(const attention_parts *a, size_t b)
 {
     return a->start ? (size_t)a->start[b * SIDE] / SIDE : 0;
@@ -203,8 +206,8 @@ SGT_INLINE int attention_sees_all(const attention_parts *a, size_t b, size_t v)
     return v < b && (!a->start || (size_t)a->start[last] <= v * SIDE);
 }
 
-/* Return the indexes and first keys of W queries from index `query` on. A query past T, which does
- * not exist, counts as part of the last query's document. */
+/* Return the indexes and first keys of W queries, from index `query` on. If a query is past T,
+ * which happens in the last block, treat it as part of the last query's document. */
 SGT_INLINE attention_lanes attention_lanes_from(const attention_parts *a, size_t query)
 {
     int32_t start[W] = {0};
@@ -251,8 +254,8 @@ static void attention_factors(float factor[4][W], const attention_parts *a, size
 
 /* ---- forward ---- */
 
-/* State of the softmax of W queries while blocks of keys are added: for each query, the largest
- * score so far and the sum of exponentials so far. */
+/* Running softmax of W queries, which is updated with one chunk of keys after another: for each
+ * query, its largest score so far, and the sum of its exponentials so far. */
 typedef struct attention_row {
     attention_lanes lanes;
     vf max, sum;
@@ -351,8 +354,9 @@ static void attention(float *out, size_t ld_out, float *lse, const float *q, con
 
 /* ---- backward ---- */
 
-/* For key block v and W queries of block b, replace S' by f P' and dP' by dS' = P' (f dP' - delta),
- * where f are the dropout factors. Also pack dS' into right pairs. */
+/* For W queries of query block b (half `half`) against key block v: replace the transposed scores
+ * S' by f P', and dP' by dS' = P' (f dP' - delta), where f are the dropout factors. Also pack dS'
+ * into the right pair for dQ'. */
 SGT_INLINE void attention_score_lanes(const attention_parts *a, size_t b, size_t half, size_t v,
                                       char *ds_right)
 {
@@ -379,9 +383,9 @@ SGT_INLINE void attention_score_lanes(const attention_parts *a, size_t b, size_t
     }
 }
 
-/* Compute P' and dS' of key block v and query block b, with a row for each key (they are
- * transposed). P' is multiplied by the dropout factors. Both are stored as pairs of tiles, at block
- * (vi, bi) of AROUND x AROUND blocks. */
+/* Compute P' (times the dropout factors) and dS' of key block v and query block b. They are
+ * transposed: a row for each key, a column for each query. Store both as left pairs, at index (vi,
+ * bi) in the AROUND x AROUND pairs of a->p and a->ds. */
 static void attention_scores(const attention_parts *a, size_t v, size_t vi, size_t b, size_t bi)
 {
     size_t deep = a->deep, at = (vi * AROUND + bi) * PAIR;
@@ -403,8 +407,9 @@ static void attention_around(const attention_parts *a, size_t v0, size_t b0)
 {
     size_t keys = a->blocks - v0 < AROUND ? a->blocks - v0 : AROUND,
            queries = a->blocks - b0 < AROUND ? a->blocks - b0 : AROUND;
-    /* query block bi sees key blocks from[bi] .. to[bi] - 1; key block vi is seen by query blocks
-     * first[vi] .. past[vi] - 1 */
+    /* Which of these blocks see each other, with indexes from b0 and v0 on: query block bi sees key
+     * blocks from[bi] .. to[bi] - 1; key block vi is seen by query blocks first[vi] .. past[vi] -
+     * 1. */
     size_t from[AROUND], to[AROUND], first[AROUND] = {0}, past[AROUND] = {0};
     for (size_t bi = 0; bi < queries; bi++) {
         size_t low = attention_first(a, b0 + bi);
@@ -433,9 +438,9 @@ static void attention_around(const attention_parts *a, size_t v0, size_t b0)
     }
 }
 
-/* Set a->lse and a->delta, where delta_i = dout_i . out_i. dout is rounded to the same values as in
- * the product that gives dP. Otherwise the rows of dS, whose exact sum is 0, would sum to a
- * rounding error. */
+/* Set a->lse, and a->delta with delta_i = dout_i . out_i. To compute delta, dout is rounded as in
+ * the product that gives dP. Exact arithmetic gives each row of dS the sum 0; with dout rounded in
+ * only one of the two places, the sum would be a rounding error instead. */
 static void attention_row_sums(const attention_parts *a, const float *lse, const float *dout,
                                const float *out, size_t ld_out)
 {

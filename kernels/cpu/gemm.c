@@ -16,9 +16,11 @@ struct sgt_gemm {
     size_t block_m, block_n;   /* size of a whole block */
     size_t blocks_m, blocks_n; /* number of blocks in each direction */
     int threads;
-    char *scratch;   /* scratch memory: scratch_of_thread() bytes for each thread */
-    void *taken;     /* scratch memory that the plan allocated itself and must free; NULL: none */
-    double *squares; /* sum of squares of each unit of C (see product.h), if requested; else NULL */
+    char *scratch; /* scratch memory: scratch_of_thread() bytes for each thread */
+    void *taken;   /* scratch memory that the plan allocated itself and must free; NULL: none */
+    /* for each unit of C (see product.h), the sum of squares of its elements; NULL if not
+     * requested */
+    double *squares;
     size_t units;
 };
 
@@ -37,9 +39,9 @@ size_t sgt_gemm_scratch(int threads)
     return (size_t)(threads < 1 ? 1 : threads) * scratch_of_thread();
 }
 
-/* Estimate the cost of cutting C into blocks of `rows` x `columns`, in cycles per step along k. The
- * estimate is the cost of the blocks that the busiest thread computes, plus a tenth of a block's
- * cost, because threads finish at different times. */
+/* Estimate the cost of a matrix product if C is cut into blocks of `rows` x `columns`, in cycles
+ * per step along k. This is the cost of all blocks that the busiest thread computes. A tenth of a
+ * block's cost is added for the time in which threads that finish early wait for the last one. */
 static double cost_of(const sgt_gemm *g, size_t rows, size_t columns)
 {
     const sgt_gemm_shape *s = &g->s;
@@ -88,8 +90,8 @@ static void run_block(const sgt_gemm *g, size_t block, const void *a, const void
     const sgt_gemm_shape *s = &g->s;
     const sgt_product *own = g->own;
     size_t i = block / g->blocks_n * g->block_m, j = block % g->blocks_n * g->block_n;
-    /* number of units side by side in a row of C; a unit is the smallest block, and squares has one
-     * entry for each */
+    /* Number of units in a row of units of C. `squares` has one entry for each unit, the smallest
+     * size of a block. */
     size_t across = (s->n + own->columns - 1) / own->columns;
     double *squares = g->squares ? g->squares + i / own->rows * across + j / own->columns : NULL;
     own->run(s, a, b, bias, c, i, s->m - i < g->block_m ? s->m - i : g->block_m, j,
@@ -100,7 +102,8 @@ static void run_block(const sgt_gemm *g, size_t block, const void *a, const void
 static int take_squares(sgt_gemm *g, sgt_error *err)
 {
     size_t rows = g->own->rows, columns = g->own->columns;
-    /* if k is 0, there is nothing to multiply, and run_empty treats all of C as one unit */
+    /* if k is 0, C is not cut into blocks: run_empty computes all of C and stores a single sum of
+     * squares */
     g->units = 1;
     if (g->blocks_m)
         g->units = round_up(g->s.m, rows) / rows * (round_up(g->s.n, columns) / columns);
@@ -166,7 +169,7 @@ typedef struct run {
     const void *a, *b;
     const float *bias;
     float *c;
-    /* next: number of blocks that threads have begun; done: number of blocks that are complete */
+    /* next: index of the next block that no thread has begun; done: number of complete blocks */
     size_t next, done;
 } run;
 

@@ -17,11 +17,14 @@
 #include "kernels/cpu/levels.h"
 #include "kernels/cpu/product.h"
 
-enum { PER_ROW = 3 }; /* number of arrays of (parts, n) floats: max, sum and factor */
+/* The memory has PER_ROW arrays of shape (parts, n): for each part and each row, the maximum and
+ * the sum of the softmax, and the factor that turns e into the gradient. */
+enum { PER_ROW = 3 };
 
-/* Return the number of columns in a part. It has two limits. The part's columns of w, with all C
- * channels, must fit in the scratch memory as packed panels. And in the product for dx, a part must
- * be summed in one section, of at most SGT_PRODUCT_GROUPS groups. */
+/* Return the number of columns of the logits in a part. Two limits apply. The rows of w that belong
+ * to a part, with C channels each, must fit in the scratch memory as packed panels. And the product
+ * for dx sums over the columns of a part; it must do so in one section, of at most
+ * SGT_PRODUCT_GROUPS groups, because a part's factor applies to an entire section. */
 static size_t part_of(const sgt_head *h)
 {
     size_t per_group = h->bf16 ? 2 : 1, groups = (h->C + per_group - 1) / per_group;
@@ -49,8 +52,8 @@ static size_t line_of(const sgt_head *h)
 
 static size_t parts_of(const sgt_head *h) { return (h->V + part_of(h) - 1) / part_of(h); }
 
-/* Return the number of column ranges into which weight_gradient divides the C columns of dw. A task
- * computes one such range for one part. */
+/* Return into how many ranges of columns weight_gradient divides the C columns of dw. Each task
+ * computes one range of columns and one part of the rows. */
 static size_t across_of(const sgt_head *h)
 {
     return (h->C + SGT_SOFTMAX_COLUMNS - 1) / SGT_SOFTMAX_COLUMNS;
@@ -82,10 +85,11 @@ static int is_greedy(const sgt_softmax *s, size_t i)
     return s->at_target[i] >= max;
 }
 
-/* Combine the parts of row i: write the factor of each part, subtract 1 at the target, and return
- * the loss. Exception: if the maximum of the target's part is more than 60 below the row's maximum,
- * the part's probabilities are negligible (below e^-60). Its entries in e then become 0, except the
- * target's, which becomes -1. */
+/* Complete row i once all parts are computed. Set the row's factor in each part, so that factor
+ * times e is the gradient of the logits; subtract 1 from the probability of the target; and return
+ * the loss. Exception: if the largest logit of the target's part is more than 60 below that of the
+ * row, the part's probabilities are negligible (below e^-60). Its entries of e then become 0,
+ * except the target's, which becomes -1. */
 static float finish_row(const sgt_softmax *s, int bf16, size_t i, float *factor, double scale)
 {
     size_t parts = (s->V + s->part - 1) / s->part, n = s->n;
@@ -117,9 +121,10 @@ static char *scratch_of(const sgt_head *h)
     return (char *)h->scratch + (size_t)omp_get_thread_num() * sgt_gemm_scratch(1);
 }
 
-/* Compute dx (n, C): dx_i = sum_j factor e_ij w_j. Each task computes a range of columns of dx. If
- * there were too few tasks for all threads, each is also divided into ranges of rows, although each
- * of these must pack the same columns of w again. */
+/* Compute dx (n, C): dx_i = sum_j factor e_ij w_j, where the factor depends on row i and on the
+ * part of column j. Each task computes a range of columns of dx. If that gives too few tasks for
+ * all threads, dx is also divided into ranges of rows. The tasks of one column range then pack the
+ * same columns of w, once each. */
 static void input_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor, float *dx)
 {
     const sgt_gemm_shape g = {
@@ -141,8 +146,9 @@ static void input_gradient(const sgt_head *h, const sgt_softmax *s, const float 
     }
 }
 
-/* Compute dw (V, C): set it to sum_i factor e_ij x_i, or add this sum to it if `add` is set. A task
- * computes one part and up to 512 columns of dw. Return the sum of squares of dw. */
+/* Compute dw (V, C) as the sum over rows i of factor e_ij x_i, or add this sum to dw if `add` is
+ * set. Each task computes the rows of dw that belong to one part, and up to 512 columns. Return the
+ * sum of squares of the new dw. */
 static double weight_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor,
                               const float *x, float *dw, int add, double *squares)
 {

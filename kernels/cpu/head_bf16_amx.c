@@ -44,7 +44,8 @@
 
 enum {
     COLUMNS = 512, /* maximum number of columns of x that a task for dx or dw computes */
-    /* number of steps along the rows (32 rows each) after which the sums of dw leave the tiles */
+    /* A task for dw sums over the rows of x in steps of 32 rows. After this number of steps, it
+     * stores the sums from the tiles to memory and goes on with the next block of dw. */
     STEPS = 16,
     STEPS_BYTES = STEPS * PAIR
 };
@@ -53,8 +54,8 @@ enum {
  * over which a matrix product sums. */
 typedef struct head {
     size_t n, V, C;
-    /* numbers of units of SIDE, rounded up: rows of x (n), words of the vocabulary (V), and
-     * channels (C, `deep`) */
+    /* sizes in units of SIDE, rounded up: `rows` is n / SIDE, `words` is V / SIDE (words of the
+     * vocabulary), `deep` is C / SIDE */
     size_t rows, words, deep;
     size_t lanes;       /* n rounded up to SIDE */
     size_t part, parts; /* part: number of columns per part; parts: number of parts */
@@ -74,12 +75,13 @@ typedef struct head {
      * x) each */
     float *dxt;
     float *subtracted, *largest, *sum, *factor; /* (parts, lanes) */
-    /* (lanes) each, one float per row of x: its reference, its target's logit, and its factor in
-     * all parts that are not mixed */
+    /* (lanes) each, with one float per row of x. reference: the number r_i (see the top of this
+     * file); at_target: the logit of the row's target; common: the row's factor, which is the same
+     * in all parts that are not mixed. */
     float *reference, *at_target, *common;
     double *squares; /* sum of squares of dw for each task */
-    /* (parts) array: 1 if the part is mixed, which means that a row uses its own maximum in this
-     * part */
+    /* (parts) array: 1 if the part is mixed: at least one row subtracts not its reference but its
+     * own maximum in this part, so the factors of the part must be applied separately */
     int *mixed;
     char *scratch; /* (threads, scratch_bytes) */
     size_t scratch_bytes, total;
@@ -104,8 +106,8 @@ enum {
     PART_BYTES = 1 << 20 /* maximum size in bytes of a part's packed weights: half of an L2 cache */
 };
 
-/* A part becomes mixed if, in any row, one of its logits exceeds the row's reference r_i by more
- * than this. */
+/* If a logit of a part exceeds the reference r_i of its row by more than this, the part becomes
+ * mixed. */
 #define ABOVE 30.0f
 
 /* Return the number of columns in a part, which is a multiple of SIDE. */
@@ -170,9 +172,9 @@ size_t sgt_head_bf16_amx_memory(const sgt_head *h)
 
 /* ---- logits and softmax ---- */
 
-/* Pack row block b (SIDE rows of x) for the logits. Rows whose target is ignored, and rows past n,
- * get the reference +infinity, so that their e is 0. The references of all other rows are set when
- * the first part is computed. */
+/* Pack row block b (SIDE rows of x) as right pairs for the logits. Set the references of its rows
+ * to -infinity for now; the first part replaces them. But rows past n, and rows whose target is
+ * ignored, get +infinity: their e is then 0 in all parts. */
 static void prepare_rows(const head *r, size_t b)
 {
     size_t i0 = b * SIDE, rows = least(SIDE, r->n - i0);
@@ -201,10 +203,10 @@ SGT_INLINE vf exp_of(vf x)
     return vscale(vfma(q, f, vset(1)), n, x, vset(-87.33f));
 }
 
-/* Compute e in part p for W rows of x, from row `lane` on. Also set, for each row, the part's
- * largest logit, the number subtracted from its logits, and the sum of e. `logits` (columns, SIDE)
- * contains the part's logits, transposed. Mark the part as mixed if a logit exceeds its row's
- * reference by more than ABOVE. */
+/* Compute e of part p for W rows of x, from row `lane` on, from the part's transposed logits
+ * (columns, SIDE). Also store three numbers for each row: the largest logit in the part, what was
+ * subtracted from the logits, and the sum of e. What is subtracted is the row's reference. But if a
+ * logit exceeds it by more than ABOVE, it is the largest logit, and the part is marked as mixed. */
 static void exp_lanes(const head *r, const float *logits, size_t p, size_t columns, size_t lane)
 {
     size_t at = p * r->lanes + lane, word = p * r->part / SIDE, half = lane % SIDE;
@@ -239,8 +241,9 @@ static void pack_part(const head *r, char *w, size_t p)
                           r->C, least(SIDE, columns - v * SIDE), least(SIDE, r->C - k * SIDE));
 }
 
-/* Compute the logits of row block b (SIDE rows of x) for part p, and store e and, for each row, the
- * part's largest logit and sum. `w` contains the part's packed weights. */
+/* Compute the logits of row block b (SIDE rows of x) in part p, and from them e, which is stored.
+ * For each row, also store the part's largest logit and its sum of e, and the target's logit if the
+ * target is in this part. `w` contains the part's packed weights. */
 static void softmax_rows(const head *r, const char *w, size_t p, size_t b)
 {
     size_t columns = columns_of(r, p), j0 = p * r->part;
@@ -295,10 +298,11 @@ static int is_greedy(const head *r, size_t i)
     return r->at_target[i] >= max;
 }
 
-/* Subtract 1 at the target of row i. `max` is the largest number that any part has subtracted from
- * this row's logits. `below` is the number that the target's part has subtracted, minus max. If it
- * is less than -60, the part's probabilities in this row are negligible (below about e^-60): its
- * entries in e become 0, except the target's, which becomes -1. */
+/* Subtract 1 from the probability of row i's target. `max` is the largest number that any part has
+ * subtracted from the row's logits. `below` is the number that the target's part has subtracted,
+ * minus max. If it is less than -60, the part's probabilities in this row are negligible (below
+ * about e^-60). Then its entries of e become 0, except the target's, which becomes -1, and the part
+ * becomes mixed, so that its own factor is used. */
 static void subtract_one(const head *r, size_t i, double max, double sum, double below,
                          double scale)
 {
@@ -341,10 +345,10 @@ static float finish_row(const head *r, size_t i, double scale)
 
 /* ---- the gradient of the input ---- */
 
-/* Add the terms of part p to dx', for row block b and column blocks c0 .. c0 + wide - 1. In a mixed
- * part, the terms are multiplied by the part's factors here. In the other parts, a row's factor is
- * the same, so input_gradient applies it to the sum of all these parts' terms. `left` contains the
- * part's packed w', with one row of pairs per SIDE columns of x. */
+/* Add the terms of part p to dx', for row block b and column blocks c0 .. c0 + wide - 1. If the
+ * part is mixed, its terms are multiplied by its own factors here. Otherwise they are added without
+ * a factor: such parts have the same factor in a row, and input_gradient multiplies their sum by
+ * it. `left` contains the part's packed w', with one row of pairs for each column block. */
 static void add_part(const head *r, size_t p, const char *left, size_t b, size_t c0, size_t wide)
 {
     size_t steps = units(columns_of(r, p));

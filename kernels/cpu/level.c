@@ -45,9 +45,9 @@ static double sum_squares(const float *x, size_t n)
 /* Floats are rounded to bfloat16 or fp16 with integer operations. The iterations of these loops are
  * independent, so the compiler vectorizes them. */
 
-/* Round a float, given as its bits, to nearest, ties to even, and clear its lowest `drop` bits. A
- * carry out of the fraction increases the exponent, as it should; beyond the largest finite number,
- * this gives the bits of infinity. */
+/* Round a float, given as its bits, to the nearest number whose lowest `drop` bits are 0, ties to
+ * even. If the fraction overflows, the carry increases the exponent, as it should. A number that
+ * becomes too large for the exponent gets the bits of infinity. */
 SGT_INLINE uint32_t round_bits(uint32_t u, int drop)
 {
     uint32_t half = (1u << (drop - 1)) - 1 + (u >> drop & 1);
@@ -77,9 +77,9 @@ SGT_INLINE float round_bf16(float x)
     return from_bits((u & 0x7fffffff) > 0x7f800000 ? u : r); /* a NaN stays a NaN */
 }
 
-/* Round x to fp16. Below 2^-14, fp16 numbers are multiples of 2^-24. Floats in [0.5, 1) are 2^-24
- * apart, too, so adding 0.5 to a small x rounds it to a multiple of 2^-24, and subtracting 0.5
- * again is exact. */
+/* Round x to fp16. Below 2^-14, fp16 numbers are subnormal, multiples of 2^-24. Floats in [0.5, 1)
+ * are multiples of 2^-24, too. So for |x| < 2^-14, the addition of 0.5 rounds x to such a multiple,
+ * and subtracting 0.5 again is exact. */
 SGT_INLINE float round_fp16(float x)
 {
     uint32_t u = to_bits(x), sign = u & 0x80000000, size = u & 0x7fffffff;
@@ -187,7 +187,8 @@ SGT_INLINE void normal_turn(float *cosine, float *sine, uint32_t x)
     *sine = quarter & 2 ? -b : b;
 }
 
-/* Write 4 * W random numbers from `element` on, which must be a multiple of 4. Iterations are
+/* Write 4 * W random numbers for the elements `element`, element + 1, ...; `element` must be a
+ * multiple of 4, because a Philox draw serves four elements. The iterations of each loop are
  * independent, so the compiler vectorizes the loops. */
 static void normal_block(float *out, const sgt_normals *d, uint64_t element)
 {
@@ -215,7 +216,8 @@ static void normal_block(float *out, const sgt_normals *d, uint64_t element)
 static void normals(float *out, size_t n, const sgt_normals *d)
 {
     float block[4 * W];
-    /* number of elements in d->first's draw that come before d->first; a draw gives 4 elements */
+    /* A draw gives the random numbers of 4 elements. This is the number of elements in the first
+     * draw that precede d->first, and are computed but not returned. */
     size_t skip = d->first % 4;
     uint64_t element = d->first - skip;
     for (size_t i = 0, count; i < n; i += count, element += 4 * W, skip = 0) {
@@ -340,9 +342,10 @@ SGT_INLINE void row_means(float *mean_g, float *mean_gx, const float *dout, cons
     *mean_gx = (float)(vtotal(gx_sum) / (double)C);
 }
 
-/* Complete the backward pass of `rows` rows, at most LAYERNORM_ROWS, whose mean(g) and mean(g*xhat)
- * are known. Add their gradients to dx. The sums of dw and db over these rows are kept in
- * registers, so that dw and db in memory are read and written only once for all rows. */
+/* Backward pass of `rows` rows, at most LAYERNORM_ROWS, whose mean(g) and mean(g*xhat) are already
+ * known: add the gradients of x to dx, and those of weight and bias to dw and db. The sums for dw
+ * and db over these rows stay in registers, so each element of dw and db is read and written once,
+ * not once per row. */
 enum { LAYERNORM_ROWS = 8 };
 SGT_INLINE void rows_backward(float *dx, float *dw, float *db, const float *dout, const float *x,
                               const float *mean, const float *rstd, const float *w,
@@ -383,12 +386,12 @@ static void layernorm_backward(float *dx, float *dw, float *db, const float *dou
 
 /* Dropout factors as defined in kernels/dropout.h, and the product of an array with them. */
 
-/* number of elements for which factors are computed at a time: each of the W lanes makes one Philox
- * draw, which gives four elements */
+/* Number of elements whose dropout factors are computed together. Each of the W lanes makes one
+ * Philox draw, which gives the factors of four elements. */
 enum { DROP = 4 * W };
 
-/* Write the factors of DROP elements from `element` on, which must be a multiple of 4. Iterations
- * are independent, so the compiler vectorizes the loop. */
+/* Write the factors of DROP elements, from the element with number `element` on, which must be a
+ * multiple of 4. The iterations of the loop are independent, so the compiler vectorizes it. */
 static void drop_factors(float *factor, const sgt_dropout *d, uint64_t element)
 {
     const uint32_t limit = sgt_dropout_limit(d->rate);
@@ -402,7 +405,8 @@ static void drop_factors(float *factor, const sgt_dropout *d, uint64_t element)
 static void dropout(float *out, const float *x, size_t n, const sgt_dropout *d)
 {
     float factor[DROP];
-    /* number of elements in d->first's draw that come before d->first; a draw gives 4 elements */
+    /* A draw gives the factors of 4 elements. This is the number of elements in the first draw that
+     * precede d->first, and whose factors are not used. */
     size_t skip = d->first % 4;
     uint64_t element = d->first - skip;
     for (size_t i = 0; i < n; element += DROP, skip = 0) {
@@ -434,8 +438,8 @@ SGT_INLINE vf gelu_tanh(vf x) { return x / (vset(1) + exp_minus_2u(x)); }
 SGT_INLINE vf gelu_tanh_slope(vf x)
 {
     const vf a = vset(2 * 0.797884561f), b = vset(6 * 0.797884561f * 0.044715f); /* d(2u)/dx */
-    /* beyond +-100 the slope is 0 or 1 anyway; limiting x prevents overflow when it is multiplied
-     * below */
+    /* Limit x so that x * x does not overflow below. Beyond +-100, the derivative is exactly 0 or
+     * 1, so the limit does not change it. */
     x = vmin(vset(100), vmax(vset(-100), x));
     vf e = vmin(vset(1e30f), exp_minus_2u(x));
     vf s = vset(1) / (vset(1) + e);
@@ -673,8 +677,8 @@ static void attend(float *out, const float *q, const float *k, const float *v, s
 /* Softmax, loss and gradient of one row of logits after another. A row of GPT-2's vocabulary fits
  * in the L2 cache. */
 
-/* number of exponentials that are summed in float before the sum is added to a double, which loses
- * fewer digits */
+/* The exponentials of a row are summed in float in blocks of this length, and the blocks' sums in
+ * double. A single float sum over the vocabulary would lose more digits. */
 enum { CROSS_ENTROPY_BLOCK = 1024 };
 
 /* Return the sum of exp(x - max) over V columns. If `out` is not NULL, store the exponentials
@@ -728,8 +732,8 @@ static void cross_entropy(float *logits, float *loss, const int32_t *targets, si
  * bfloat16 copy of the parameters that matrix products read. Prefetch instructions did not make it
  * faster on a Zen 4 (check-kernels --bench --kernel adamw). */
 
-/* number of floats that are updated before they are copied to bfloat16, so that they are still in
- * the L1 cache */
+/* Number of parameters that are updated before their new values are copied to bfloat16. They are
+ * few, so that they are still in the L1 cache when they are copied. */
 enum { COPIED_FLOATS = 64 };
 
 typedef struct adamw_factors {
@@ -780,8 +784,9 @@ SGT_INLINE void widen_moments(float *to, const uint16_t *from, size_t n)
     for (size_t i = 0; i < n; i++) to[i] = from_bits((uint32_t)from[i] << 16);
 }
 
-/* Round the moments of n elements, m1 and v1, to bfloat16 with stochastic rounding
- * (kernels/moments.h). `key` is the key of all these elements. */
+/* Store the moments of n elements, m1 and v1, in m and v as bfloat16, with stochastic rounding
+ * (kernels/moments.h). `key` is the key of all these elements; `element` has the lower 32 bits of
+ * the first one's number. */
 SGT_INLINE void round_moments(uint16_t *m, uint16_t *v, const float *m1, const float *v1,
                               uint32_t key, uint32_t element, size_t n)
 {
@@ -802,8 +807,8 @@ static void adamw_bf16(float *p, uint16_t *m, uint16_t *v, const float *g, size_
         uint64_t element = r->first + i, left = UINT64_C(0x100000000) - (uint32_t)element;
         if (!(uint32_t)element) key = sgt_moments_key(r->seed, r->draw, element);
         part = n - i < COPIED_FLOATS ? n - i : COPIED_FLOATS;
-        /* a key belongs to 2^32 successive elements; let the next iteration begin where the next
-         * key begins */
+        /* 2^32 successive elements have the same key: end this part where they end, so that the
+         * next iteration begins with the next key */
         if (part > left) part = left;
         widen_moments(m1, m + i, part);
         widen_moments(v1, v + i, part);

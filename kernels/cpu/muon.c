@@ -15,8 +15,9 @@ struct sgt_muon {
     int threads;
     /* n: the smaller of rows and columns; count: number of elements of the matrix */
     size_t n, count;
-    /* gram: A = X X'; square: A A; product: B X. If there are more rows than columns, gram is A =
-     * X'X, and product is X B. */
+    /* Matrix products, named after their results: gram is A = X X', square is A A, product is B X.
+     * If X has more rows than columns, gram is A = X'X and product is X B, so that A and B are
+     * small. */
     sgt_gemm *gram, *square, *product;
     float *x, *y;        /* (rows, columns) */
     float *a, *b;        /* (n, n) */

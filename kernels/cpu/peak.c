@@ -14,8 +14,8 @@
 /* minimum measuring time in seconds, not counting the first product, which is not timed */
 #define SPEND 10e-3
 #define SPEND_MOST 100e-3 /* maximum measuring time in seconds */
-/* a core counts as undisturbed by other programs if its two fastest times differ by at most this
- * factor */
+/* A core counts as undisturbed by other programs if its second-fastest product took at most this
+ * many times as long as its fastest. */
 #define CLOSE 1.05
 
 enum {
@@ -29,8 +29,8 @@ enum {
 typedef struct peak {
     const sgt_product *own;
     sgt_gemm_shape s;
-    /* sizes in bytes: scratch: a thread's scratch memory; operand: A or B, each; each: all memory
-     * of a thread */
+    /* Sizes in bytes. scratch: scratch memory of a thread; operand: the matrix A, and also B; each:
+     * all memory of a thread. */
     size_t scratch, operand, each;
     char *memory; /* (threads, each) */
     int done;     /* number of threads whose measurement is complete */

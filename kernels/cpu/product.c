@@ -12,8 +12,8 @@
 
 enum {
     ROWS_OF = SGT_PRODUCT_ROWS,
-    /* width of a tile in vectors; the sums of a tile of six rows then take 24 of 32 vector
-     * registers (AVX-512), or 12 of 16 */
+    /* Width of a tile in vectors. A tile has six rows, so its sums take 24 of the 32 vector
+     * registers of AVX-512, or 12 of the 16 of AVX2. */
     VECTORS = W == 16 ? 4 : 2,
     WIDE = VECTORS * W, /* width of a tile in columns; B is packed in strips of this width */
     PER_GROUP = SGT_FOR_bf16 ? 2 : 1,
@@ -63,7 +63,7 @@ SGT_INLINE group_vector load_elements(const char *p, size_t n)
 }
 #endif
 
-/* what to do with the results of a tile: overwrite C, add them to C, or overwrite C with
+/* how a tile stores its sums: WRITE: overwrite C; ADD: add to C; STREAM: overwrite C with
  * non-temporal stores */
 enum { WRITE, ADD, STREAM };
 
@@ -78,9 +78,9 @@ typedef struct tile_end {
     double *squares;
 } tile_end;
 
-/* Compute a tile of C (rows, WIDE) from groups of a and b. Group p of row i of a is at a + i*row +
- * p*step. The WIDE groups of step p of b are at b + p*WIDE*4. `rows` must be a compile-time
- * constant, so that the loops are unrolled. */
+/* Compute a tile of C: `rows` rows and WIDE columns. Group p of row i of A is at a + i*row +
+ * p*step. For each p, the groups of all WIDE columns of B are at b + p*WIDE*4, next to each other.
+ * `rows` must be a compile-time constant, so that the loops are unrolled. */
 SGT_INLINE void tile_of(const tile_end *e, const char *a, size_t row, size_t step, const char *b,
                         size_t groups, int rows)
 {
@@ -137,13 +137,14 @@ static void tile(const tile_end *e, const char *a, size_t row, size_t step, cons
 
 static inline size_t left_of(size_t end, size_t at) { return end > at ? end - at : 0; }
 
-/* prefetch distance: in groups, or in rows of a B that is stored (k, n); memory to be packed is
- * often in no cache */
+/* How far ahead packing prefetches B: this many groups along k if B is stored (k, n), else this
+ * many cache lines along a row. Prefetching pays because B is often not in any cache. */
 enum { AHEAD = 4 };
 
-/* Pack one group for each of WIDE columns, of which only `left` exist. The groups' first elements
- * are next to each other at `at`. Their second elements (bfloat16 only) are `line` bytes further
- * on, in the next row, or 0 if second_too is 0 because there is no such row. */
+/* Pack one group for each of WIDE columns; only the first `left` columns exist, the others become
+ * 0. The groups' first elements are next to each other at `at`. With bfloat16, their second
+ * elements are in the next row, `line` bytes further on. If there is no such row, second_too is 0
+ * and they become 0. */
 SGT_INLINE void pack_group(char *out, const char *at, size_t line, int second_too, size_t left)
 {
 #if SGT_FOR_bf16
@@ -166,9 +167,9 @@ SGT_INLINE void pack_group(char *out, const char *at, size_t line, int second_to
 #endif
 }
 
-/* Pack a B that is stored (k, n), in which the elements of a group are in consecutive rows. b
- * points to column j0 of row 0. All panels are packed at the same time, row by row, so that B is
- * read in the order of memory. */
+/* Pack a B that is stored (k, n). With bfloat16, the two elements of a group are then in different
+ * rows. b points to column j0 of row 0. The panels are filled together, one row of B after the
+ * other, so that B is read in the order of memory. */
 static void pack_across(char *out, const sgt_gemm_shape *s, const char *b, size_t columns,
                         size_t p0, size_t groups)
 {
@@ -202,10 +203,11 @@ static void pack_factored(char *out, const sgt_gemm_shape *s, const float *at, c
         }
 }
 
-/* Pack a B that is stored (n, k): transpose blocks of W rows by W groups, and go on to the next
- * groups of the same W rows. If all 64 rows of a panel were read at the same time, their lines
- * would evict each other from the L1 cache, because row strides are often near a power of two. b
- * points to column 0 of the first row to be packed. */
+/* Pack a B that is stored (n, k), which must be transposed. Blocks of W rows by W groups are
+ * transposed in registers. All groups of W rows are packed before the next W rows, because row
+ * strides are often near a power of two: if all 64 rows of a panel were read together, their cache
+ * lines would evict each other from the L1 cache. b points to column 0 of the first row to be
+ * packed. */
 static void pack_along(char *out, const sgt_gemm_shape *s, const char *b, size_t columns, size_t p0,
                        size_t groups)
 {
@@ -224,15 +226,17 @@ static void pack_along(char *out, const sgt_gemm_shape *s, const char *b, size_t
         }
 }
 
-/* Return the size in bytes of six packed rows of A. It includes 8 bytes of padding, because
- * store_six writes 8 groups where only 6 are needed. */
+/* Return how many bytes six packed rows of A take, rounded up to a multiple of 64. 8 bytes are
+ * added because store_six writes 8 groups although a row of the result has only 6. */
 static inline size_t left_bytes(size_t groups) { return (groups * ROWS_OF * 4 + 8 + 63) / 64 * 64; }
 
-/* Pack one group for each of `rows` rows, at most 30, of a transposed A. The groups' first elements
- * are next to each other at `at`. Their second elements (bfloat16 only) are `line` bytes further
- * on, or 0 if second_too is 0. The groups of rows 6 i .. 6 i + 5 go to out + i*bytes. Each store
- * writes eight groups. The last two are surplus: the next step along k overwrites them. Each cache
- * line of A, which holds 32 columns of bfloat16, is read only once. */
+/* For one step along k, pack one group for each of `rows` rows of the product, at most 30. A is
+ * transposed, so these groups are in columns of A. Their first elements are next to each other at
+ * `at`. With bfloat16, their second elements are `line` bytes further on, or 0 if second_too is 0.
+ *
+ * The groups of rows 6 i .. 6 i + 5 go to out + i*bytes. Each store writes eight groups; the last
+ * two are surplus, and the next step along k overwrites them. Each cache line of A, which holds 32
+ * columns of bfloat16, is read only once. */
 #if defined(__AVX512F__)
 SGT_INLINE void store_six(char *at, group_vector x)
 {
@@ -269,14 +273,14 @@ SGT_INLINE void pack_sixes(char *out, size_t bytes, const char *at, size_t line,
 }
 #endif
 
-/* Pack `rows` columns, at most 30, of an A that is stored (k, m). They are rows of the product, and
- * form up to five blocks of six. For each step along k, a block holds six successive groups, so a
- * tile reads its block in the order of memory. */
+/* Pack up to 30 columns of an A that is stored (k, m). They are rows of the product. Six of them
+ * form a block, in which the six groups of each step along k are next to each other. So a tile,
+ * which has six rows, reads its block in the order of memory. */
 static void pack_left(char *out, const sgt_gemm_shape *s, const char *a, size_t rows, size_t p0,
                       size_t groups)
 {
     size_t line = s->lda * ELEMENT, bytes = left_bytes(groups);
-    /* prefetch the columns of A that come after those that the next call packs */
+    /* prefetch, in each row of A, the columns after those that the next call will pack */
     const size_t last = 2 * SGT_PRODUCT_LEFT * ELEMENT - 1;
     for (size_t p = p0; p < p0 + groups; p++, out += ROWS_OF * 4) {
         const char *at = a + p * PER_GROUP * line;
@@ -286,9 +290,9 @@ static void pack_left(char *out, const sgt_gemm_shape *s, const char *a, size_t 
     }
 }
 
-/* Copy rows of an A that is stored (m, k), if the last group is incomplete because k is odd. The
- * missing element is 0 in the copy. In the copy, groups are 4 bytes apart, and rows are groups*4
- * bytes apart. */
+/* Copy rows of an A that is stored (m, k) with an odd k. The last group of a row then has only one
+ * element; in the copy, the other one is 0. In the copy, groups are 4 bytes apart, and rows are
+ * groups*4 bytes apart. */
 static void pack_ragged(char *out, const sgt_gemm_shape *s, const char *a, size_t rows, size_t p0,
                         size_t groups)
 {
@@ -302,7 +306,7 @@ static void pack_ragged(char *out, const sgt_gemm_shape *s, const char *a, size_
 /* ---- a block ---- */
 
 typedef struct product_room {
-    /* right: packed panels of B; left: packed rows of A, either 6 or, if A is transposed,
+    /* right: packed panels of B; left: packed rows of A: six rows or, if A is transposed,
      * SGT_PRODUCT_LEFT */
     char *right, *left;
     float *edge; /* room for a tile that reaches beyond C's edge, or for six rows of logits */
@@ -455,13 +459,13 @@ SGT_INLINE void stream_product_format(char *at, vf low, vf high)
 #endif
 }
 
-/* Return exp(x) for x <= 0, in two thirds as many instructions as vexp. It is computed as 2^y with
- * y = x log2 e. The relative error is below 2^-22 near 0 and grows to |y| 2^-24. There, exp(x) is
- * small: the absolute error is negligible compared with the largest exponential of a row, which is
- * 1. The result is 0 below -87.33.
+/* Return exp(x) for x <= 0, with two thirds as many instructions as vexp. It is computed as 2^y
+ * with y = x log2 e. The relative error is below 2^-22 near 0, and grows to |y| 2^-24 for large
+ * |y|. But exp(x) is then so small that the absolute error is negligible compared with the largest
+ * exponential of a row, which is 1. The result is 0 below -87.33.
  *
- * 2^r = 1 + r q(r) for |r| <= 1/2, where q has degree 4 and is fitted for the smallest error of
- * 2^r, 9e-8. */
+ * 2^r = 1 + r q(r) for |r| <= 1/2, where q is a polynomial of degree 4, fitted so that the largest
+ * error of 2^r is as small as possible: 9e-8. */
 SGT_INLINE vf exp_part(vf x)
 {
     vf y = vmax(vset(-126), x * vset(1.44269504f)); /* a NaN in x stays in this order */

@@ -23,28 +23,32 @@ enum {
     SGT_PRODUCT_ROWS = 6,
     SGT_PRODUCT_COLUMNS = 64,
     SGT_PRODUCT_PANELS = 8, /* maximum number of panels in a block */
-    /* maximum number of groups along k for which A and B are packed at a time. A longer sum is
-     * divided into such sections, which are added in order. */
+    /* Maximum number of groups along k that are packed at a time. If k is larger, a matrix product
+     * sums over one section of this length after the other, in order. */
     SGT_PRODUCT_GROUPS = 384,
-    /* number of rows of a transposed A that are packed at a time */
+    /* if A is transposed, number of rows of the product that are packed at a time */
     SGT_PRODUCT_LEFT = 5 * SGT_PRODUCT_ROWS,
 };
 
-/* Factors for A: element (i, j) of A as stored is multiplied by of[j / part * ld + i], so each
- * `part` successive elements of a row share a factor. If A is transposed, the factors are applied
- * to B instead: row i of `right`, which is B in float32, is multiplied by its factor and then
- * rounded. This requires that the rows of a block of C lie within one part. If A is not transposed,
- * a part may have at most SGT_PRODUCT_GROUPS groups. */
+/* Factors by which A is multiplied, for the gradients of the head. The element in row i and column
+ * j of A, as stored, is multiplied by of[j / part * ld + i]: in each row, `part` successive
+ * elements share a factor. If A is not transposed, a part may have at most SGT_PRODUCT_GROUPS
+ * groups.
+ *
+ * If A is transposed, row i of A as stored multiplies row i of B, so the factors are applied to B
+ * instead: row i of `right`, which is B in float32, is multiplied by the factor and then rounded.
+ * This requires that the rows of a block of C lie within one part. */
 typedef struct sgt_factors {
     const float *of;
     size_t part, ld;
     const float *right; /* B in float32, (k, n) with row stride ldb; used only if A is transposed */
 } sgt_factors;
 
-/* Compute rows i0 .. i0 + rows - 1 and columns j0 .. j0 + columns - 1 of C, for the matrix product
- * with shape *s. The products that make up an element of C are added in the same order wherever
- * blocks begin. If squares is not NULL, squares[y * ld_squares + x] is set to the sum of squares of
- * the block's unit in row y and column x of units. */
+/* Compute one block of C, rows i0 .. i0 + rows - 1 and columns j0 .. j0 + columns - 1, for the
+ * matrix product with shape *s. The terms of each element of C are added in the same order wherever
+ * blocks begin. If `squares` is not NULL, set squares[y * ld_squares + x] to the sum of squares of
+ * one unit of the block: the unit in row y and column x, counted in units from the block's
+ * first. */
 typedef void sgt_product_run(const sgt_gemm_shape *s, const void *a, const void *b,
                              const float *bias, float *c, size_t i0, size_t rows, size_t j0,
                              size_t columns, const sgt_factors *f, double *squares,
@@ -54,22 +58,25 @@ typedef void sgt_product_run(const sgt_gemm_shape *s, const void *a, const void 
  * Costs are in cycles per step along k. They are only compared with each other, so a common factor
  * does not matter. */
 typedef struct sgt_product {
-    /* computes a block of C; its argument f must be NULL if it uses AMX tiles */
+    /* function that computes a block of C; the implementation in AMX tiles accepts only NULL as
+     * f */
     sgt_product_run *run;
     size_t scratch; /* bytes of scratch memory per thread, SGT_ARENA_ALIGN-aligned */
-    /* rows and columns of a unit, the smallest block of C; all blocks begin at multiples of these
-     * numbers */
+    /* Rows and columns of a unit, the smallest possible block of C. A block consists of whole
+     * units, so it begins at multiples of these sizes. */
     size_t rows, columns;
-    /* number of elements along k that are packed at a time; a longer sum is divided into such
-     * sections */
+    /* number of elements along k that are packed at a time; if k is larger, the sum is divided into
+     * sections of this length */
     size_t deep;
-    /* maximum number of rows in a block of C if a sum has several sections: the block must then
-     * stay in a cache, because each section adds to it; 0: no limit */
+    /* Maximum number of rows in a block of C if the sum has several sections, because each section
+     * adds to the block, which must stay in a cache meanwhile; 0: no limit. */
     size_t most_rows;
     double unit_cost; /* to compute a unit */
-    /* cost of packing the rows of A that a unit needs; index 1: if A is transposed */
+    /* cost of packing the rows of A that a unit needs: left_cost[1] if A is transposed, else
+     * left_cost[0] */
     double left_cost[2];
-    /* cost of packing the columns of B that a unit needs; index 1: if B is transposed */
+    /* cost of packing the columns of B that a unit needs: right_cost[1] if B is transposed, else
+     * right_cost[0] */
     double right_cost[2];
 } sgt_product;
 

@@ -18,25 +18,28 @@
 #include "kernels/cpu/amx.h"
 
 enum {
-    /* maximum number of steps along k for which B is packed at a time; a step covers SIDE values of
-     * k */
+    /* B is packed for at most this number of steps along k at a time. A step covers SIDE values of
+     * k. */
     DEEP = 32,
-    NEAR = 8, /* number of steps along k for which A is packed at a time */
+    NEAR = 8, /* A is packed for this number of steps along k at a time */
     MOST_COLUMNS = SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS,
     PANELS = MOST_COLUMNS / SIDE,
     RIGHT_BYTES = PANELS * DEEP * PAIR,
     LEFT_BYTES = NEAR * PAIR,
-    AHEAD = 8 /* prefetch distance in rows of B, because memory to be packed is often in no cache */
+    /* How many rows ahead packing prefetches B. Prefetching pays because B is often not in any
+     * cache. */
+    AHEAD = 8
 };
 
-/* A block of C, together with the section of k for which its operands are packed. */
+/* The work of one call: which block of C to compute, and over which section of k to sum. The
+ * columns of B in that section are already packed. */
 typedef struct block {
     const sgt_gemm_shape *s;
     const uint16_t *a, *b;
     const float *bias; /* NULL: no bias, or already added */
     float *c;
     size_t j0, columns;
-    /* k0: first k of the section; steps: length of the section in steps of SIDE */
+    /* k0: first value of k in the section; steps: length of the section, in steps of SIDE values */
     size_t k0, steps;
     int add, stream; /* add = 1: add to C; stream = 1: write C with non-temporal stores */
     char *right;     /* (columns / SIDE, steps) pairs */
@@ -97,8 +100,9 @@ static void pack_left(const block *q, size_t i, size_t rows, size_t k, size_t st
 
 /* ---- a unit of C ---- */
 
-/* Store a unit's sums in C, from row i of C and column j of the block on. Rows and columns of the
- * unit beyond the edge of C are left out. Return the sum of squares of the stored elements. */
+/* Store the sums of a unit in C. The unit begins at row i of C and at column j of the block. Parts
+ * of the unit that lie beyond the edge of C are not stored. Return the sum of squares of the stored
+ * elements. */
 static double finish(const block *q, const float *sum, size_t i, size_t rows, size_t j)
 {
     const size_t ld = q->s->ldc, columns = least(SIDE, q->columns - j);

@@ -232,13 +232,15 @@ SGT_INLINE vf vmin(vf a, vf b) { return vpick(a < b, a, b); }
 SGT_INLINE vf vsqrt(vf a) { return (vf){sqrtf(a[0]), sqrtf(a[1]), sqrtf(a[2]), sqrtf(a[3])}; }
 SGT_INLINE vf vabs(vf a) { return (vf)((vi)a & (vi){INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX}); }
 SGT_INLINE vf vpick_less(vf a, vf b, vf yes, vf no) { return vpick(a < b, yes, no); }
-/* vround is correct for |a| < 2^22: adding 1.5 * 2^23 gives a float between 2^23 and 2^24, where
- * floats are integers, so the addition rounds a to an integer. */
+/* vround is correct for |a| < 2^22. Adding 1.5 * 2^23 gives a float between 2^23 and 2^24, where
+ * neighbouring floats are 1 apart, so the addition rounds a to an integer. The subtraction is
+ * exact. */
 SGT_INLINE vf vround(vf a) { return (a + vset(12582912.0f)) - vset(12582912.0f); }
 SGT_INLINE vf vscale(vf e, vf n, vf x, vf lowest)
 {
-    /* n + 1.5 * 2^23 is a float between 2^23 and 2^24, where successive floats are successive
-     * integers; so the difference of the bits is n */
+    /* n + 1.5 * 2^23 lies between 2^23 and 2^24, where neighbouring floats are 1 apart and their
+     * bits differ by 1, too. So the difference of its bits and those of 1.5 * 2^23 is the integer
+     * n. */
     vi whole = (vi)(n + vset(12582912.0f)) - (vi)vset(12582912.0f);
     vi half = whole >> 1; /* as for AVX2: 2^128 is not a float */
     return vpick_less(x, lowest, vset(0),
@@ -367,10 +369,10 @@ SGT_INLINE void vtranspose(vf v[W])
 #else
 enum { LANES_LOG2 = W == 8 ? 3 : 2 };
 
-/* An element's place is given by the index of its vector and the index of its lane, each log2 W
- * bits. Interleaving ("zipping") vector i with vector i + W/2, for all i, rotates these 2 log2 W
- * bits by one. So after log2 W rounds, the two indexes have changed places, which is a
- * transposition. */
+/* The place of an element is given by two indexes, each of log2 W bits: that of its vector and that
+ * of its lane. One round interleaves ("zips") vector i with vector i + W/2, for all i. Written one
+ * after the other, the 2 log2 W bits of the indexes are thereby rotated by one. So after log2 W
+ * rounds, the two indexes have changed places, which is a transposition. */
 SGT_INLINE void vtranspose(vf v[W])
 {
     vf t[W];

@@ -11,9 +11,9 @@ using namespace sgt;
 // Number of rows in a tile of keys.
 template <class T> constexpr int KEY_ROWS = sizeof(T) == 2 ? 64 : 32;
 
-// Number of groups of 16 queries that a warp processes. For one group, reading a tile of keys from
-// shared memory takes longer than multiplying by it. So a warp processes two groups with each read
-// if its registers suffice: only for heads of at most 64 columns and without dropout.
+// Number of groups of 16 queries that a warp processes with each tile of keys. With one group,
+// reading the tile from shared memory takes longer than multiplying by it. So a warp processes two
+// groups if it has enough registers: only for heads of at most 64 columns and without dropout.
 template <int DP, bool DROP> constexpr int GROUPS = DP <= 64 && !DROP ? 2 : 1;
 
 template <class T, int DP>
@@ -47,7 +47,8 @@ DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a
         float down[2];
         soften(s[m], r[m], down, a.scale_log2);
         scale_down<DP>(out[m], down);
-        // drop elements only after soften, because the softmax's sum includes dropped keys
+        // the softmax's sum includes keys that dropout drops, so drop them only now, after `soften`
+        // has updated the sum
         if constexpr (DROP) drop_elements(s[m], tile[m]);
     }
     weigh_rows<T, DP>(out, s, values);

@@ -40,7 +40,7 @@ struct Tf32x3 {
 };
 enum : uint32_t { TF32_IGNORED = 0x1fff }; // low bits of a float, which TF32 tensor cores ignore
 template <class T>
-// number of tensor-core multiplications per multiplication of two numbers of type T
+// number of multiplications on tensor cores that it takes to multiply two elements of type T
 constexpr int PASSES = std::is_same<T, Tf32x3>::value ? 3 : 1;
 
 template <class T> DEV float number(T x)
@@ -62,18 +62,18 @@ template <class T> struct Heads {
     // as powers of 2
     float scale, scale_log2;
     sgt_cuda_dropout drop;
-    // limit: dropout keeps a probability if its random bits are at least this (see
-    // sgt_dropout_limit); pitch: distance in the dropout mask from a query's probabilities to the
-    // next query's
+    // limit: an attention probability is kept by dropout if its random bits, as a number, are at
+    // least this (see sgt_dropout_limit); pitch: distance between the element numbers of two
+    // successive queries' probabilities, T rounded up to a multiple of 4
     uint32_t limit, pitch;
     float keep;
 };
 
-// Where one head of one sequence is in the arrays of Heads.
+// Where one head of one sequence begins in the arrays of Heads, and the distance between its rows.
 struct Head {
-    // Offsets of the head's first row, in elements: `packed` in qkv and dqkv, `plain` in out and
-    // dout, `row` in lse and delta. From one row to the next, the offset grows by packed_ld,
-    // plain_ld and 1.
+    // Index of the head's first element: `packed` in qkv and dqkv, `plain` in out and dout, `row`
+    // in lse and delta. Rows of the head are packed_ld elements apart in qkv and dqkv, plain_ld in
+    // out and dout, and 1 in lse and delta.
     size_t packed, packed_ld, plain, plain_ld, row;
 
     template <class T> DEV Head(const Heads<T> &a, int which)
@@ -87,10 +87,11 @@ struct Head {
     }
 };
 
-// Tells which positions of a sequence can see each other: only those in the same document.
-// Causality is not considered here. first_key returns the start of the query's document, and
+// Tells which positions of a sequence belong to the same document, and so may see each other; the
+// causal mask is applied elsewhere. first_key returns the start of the query's document, and
 // after_queries the end of the key's document. A position past the end of the sequence is treated
-// like the last one. Each call reads the array again, because keeping results would take registers.
+// like the last one. Each call reads the arrays again, because keeping the results would take
+// registers.
 template <class T> struct Sight {
     const Heads<T> &a;
     int row; // index in `start` and `end` of the sequence's first position
@@ -109,9 +110,9 @@ template <class T> struct Sight {
     }
 };
 
-// In each row of the accumulators, set some scores to -infinity, so that their probabilities become
-// 0: those in columns before limit(row) if BEFORE is true, else those in columns from limit(row)
-// on. `row`, which limit() gets, and the columns are counted from the start of the tile.
+// In each row of a tile of scores, set the scores in some columns to -infinity, so that their
+// probabilities become 0: the columns before limit(row) if BEFORE is true, else those from
+// limit(row) on. Rows and columns are counted from the start of the tile.
 template <bool BEFORE, int N, class F> DEV void mask_columns(float (&s)[N][4], F limit)
 {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
@@ -133,7 +134,7 @@ DEV void mask_earlier(float (&s)[N][4], const Sight<T> &sight, int query, int ke
 // Tells which attention probabilities of one head dropout keeps. If DROP is false, the kernel has
 // no dropout, and the struct costs nothing.
 template <bool DROP> struct Kept {
-    // first: the number that dropout gives to the probability of query 0 and key 0
+    // first: element number (see kernels/dropout.h) of the probability of query 0 and key 0
     uint64_t seed, draw, first;
     uint32_t limit, pitch;
     float keep; // factor of the kept probabilities
@@ -159,11 +160,11 @@ template <bool DROP> struct Kept {
     }
 };
 
-// Tells which elements of a warp's accumulators dropout keeps. The accumulators have queries in
-// rows (by_rows) or in columns (by_columns). One random draw decides about four consecutive keys of
-// a query, but a lane holds only one or two of these keys. So that no draw is repeated in several
-// lanes, each lane makes one draw per block of 8 columns and packs the results into a 32-bit word.
-// Then the lanes exchange their words.
+// Tells which elements of a warp's tile of scores dropout keeps. The tile has queries in rows
+// (by_rows) or in columns (by_columns). One random draw decides about four consecutive keys of a
+// query, but a lane holds only one or two of these keys. So that no draw is repeated in several
+// lanes, each lane makes one draw for each block of 8 columns, and packs its results into a 32-bit
+// word. Then the lanes exchange their words.
 template <int N> struct KeptTile {
     static_assert(N <= 8, "a word of four bits a block");
     uint32_t word[4]; // for element e, at bit 4n + shift[e]
@@ -187,9 +188,9 @@ template <int N> struct KeptTile {
     }
 
     // Draw the dropout mask of a tile whose rows are keys and whose columns are queries. Four lanes
-    // with the same t hold four consecutive keys of the same queries, so they can share draws. Each
-    // of them has four elements per block of 8 columns. Lane number m = g%4 of the four draws for
-    // element m of all four lanes.
+    // that differ only in g%4 hold four consecutive keys of the same queries, and four elements
+    // each per block of 8 columns. A draw gives one element of each of the four lanes. So lane g%4
+    // = m makes the draw for element m of all four.
     DEV void by_columns(const Kept<true> &k, int key, int query)
     {
         int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, m = g % 4;
@@ -215,8 +216,9 @@ template <class T, int DP> constexpr int PITCH = DP + PER16<T>;
 // Number of elements in a tile of ROWS rows, including the unused gap after each row.
 template <class T, int DP, int ROWS> constexpr int TILE = ROWS *PITCH<T, DP>;
 
-// Start copying ROWS rows, which are `ld` elements apart in global memory, into a tile. Only the
-// first `present` rows and the first D columns exist there. The rest of the tile is set to 0.
+// Start copying ROWS rows from global memory into a tile. There, the rows are `ld` elements apart,
+// and only the first `present` rows and the first D columns exist. The rest of the tile is set to
+// 0.
 template <class T, int DP, int ROWS>
 DEV void start_tile(T *tile, const T *rows, size_t ld, int present, int D)
 {
@@ -228,14 +230,14 @@ DEV void start_tile(T *tile, const T *rows, size_t ld, int present, int D)
     }
 }
 
-// An mma operand in registers: the left operand of one step of a matrix product, or the right
-// operand for two blocks of 8 columns.
+// An operand of mma in registers, for one step of a matrix product: a left operand of 16 rows, or
+// the right operands of two blocks of 8 columns each.
 template <class T> struct Operand {
     // If T is Tf32x3, element i is big[i] + small[i]. Otherwise `small` is not used.
     uint32_t big[4], small[4];
 
-    // Store x as number i of the operand. Tf32x3 needs no check for NaN, which would double the
-    // cost: if x is NaN, `small` is NaN too.
+    // Store x as element i. Tf32x3 needs no separate check for NaN, which would double the cost: if
+    // x is NaN, `small` becomes NaN too, and so does each product.
     DEV void set(int i, float x)
     {
         if constexpr (PASSES<T> == 3) {
@@ -284,9 +286,9 @@ template <int DP, class T> DEV void left(Operand<T> &a, const T *tile, int row, 
     a.read(tile + (row + lane % 16) * PITCH<T, DP> + (2 * k + lane / 16) * PER16<T>);
 }
 
-// Do step k of the product of the block's own rows and the transposed tile. a[m] has the columns of
-// step k for group m of 16 own rows. Add to c[m] (16, N*8) its product with the same columns of N*8
-// rows of the tile. All groups use each operand that is read from the tile.
+// Step k of the product of own rows and a transposed tile: add to each c[m] (16, N*8) the product
+// of a[m] and the step's columns of N*8 rows of the tile. a[m] has the step's columns of 16 own
+// rows, for group m. Each operand that is read from the tile is used for all groups.
 template <class T, int DP, int M, int N>
 DEV void times_rows(float (&c)[M][N][4], const Operand<T> (&a)[M], const T *tile, int k)
 {

@@ -18,15 +18,16 @@
 
 using namespace sgt;
 
-// Number of rows in a tile that a kernel loops over. 64-row tiles are too large in two cases: wide
-// heads, whose sums need the registers, and float32, whose tiles need more shared memory.
+// Number of rows in a tile that a kernel loops over. It is 64 for 16-bit types and heads of up to
+// 64 columns. Wide heads need the registers for their sums, and float32 needs twice as much shared
+// memory, so each of the two halves the number.
 template <class T, int DP> constexpr int WALKED = (DP <= 64 ? 64 : 32) / (int)(sizeof(T) / 2);
 
-// Where in shared memory lse and delta of a tile of queries are. For 16-bit types, they follow all
-// tiles. Tiles of float32 can fill the shared memory, so there lse and delta use the unused bytes
+// Where shared memory holds lse and delta of a tile of queries. For 16-bit types, they follow all
+// tiles. Tiles of float32 can fill the shared memory, so lse and delta then use the unused bytes
 // after each row of q. In both cases, stats[i * STEP] is the lse of query i and stats[i * STEP +
-// DELTA] its delta. Two tiles take turns. The second one's statistics begin TURN floats after the
-// first one's.
+// DELTA] its delta. Two tiles of queries are in memory in turn; the statistics of the second begin
+// TURN floats after those of the first.
 template <class T, int DP> struct Stats {
     static constexpr bool BETWEEN = sizeof(T) == 4;
     static constexpr int N = WALKED<T, DP>, STEP = BETWEEN ? PITCH<T, DP> : 1,

@@ -42,8 +42,9 @@ struct sgt_cudnn_attention {
     const sgt_cudnn *api;
     sgt_cudnn_handle handle;
     graph forward, backward;
-    /* values of the graphs' scalar inputs. scale: 1/sqrt(D), the factor of the scores; masked:
-     * -inf, the score of a masked pair; kept: 1, the dropout factor, because nothing is dropped */
+    /* Scalars that the graphs read from host memory. scale: 1/sqrt(D), by which scores are
+     * multiplied; masked: -inf, which replaces the score of a masked pair of query and key; kept:
+     * 1, the dropout factor, because nothing is dropped. */
     float scale, masked, kept;
     sgt_error failed; /* error of the first call that cuDNN rejected */
 };
@@ -115,7 +116,7 @@ enum form {
     ROWS,              /* one number per query (B, H, T) */
     PAIRS,             /* one number per query and key (B, H, T, T) */
     PAIRS_TRANSPOSED,  /* one number per key and query */
-    /* sums of dQ (B, H, T, D), reordered as cuDNN's engines write them from tensor cores
+    /* sums of dQ (B, H, T, D) in the order in which cuDNN's engines write them from tensor cores
      * (F16x16) */
     SUMS,
     SCALAR /* one number on the host */
@@ -306,9 +307,9 @@ static desc describe_delta(graph *g, desc dout)
 }
 
 /* Describe dQ = dS K. If results must be deterministic, the graph writes dQ directly. The engine
- * then stores all of dS in its own workspace, and computes each element of dQ by one sum in a fixed
- * order. Otherwise, the graph adds up dQ in the caller's workspace (DQ_SUMS, floats), to which
- * blocks of keys add their shares in any order. Then it converts the sums to dQ. */
+ * then stores all of dS in its own workspace, and computes each element of dQ as one sum in a fixed
+ * order. Otherwise, different blocks of keys add to dQ's sums in any order; the sums are floats in
+ * the caller's workspace (DQ_SUMS), and are converted to dQ at the end. */
 static void describe_dq(graph *g, desc ds, desc kt)
 {
     desc k = reshape(g, kt, inside(g, PACKED)), dq = half(g, DQ, PACKED);

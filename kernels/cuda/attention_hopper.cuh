@@ -49,8 +49,8 @@ struct Ring {
         if (i >= STAGES) dev::mbar_wait(empty + i % STAGES, (i / STAGES - 1) % 2);
     }
     DEV void wait_full(int i) { dev::mbar_wait(full + i % STAGES, i / STAGES % 2); }
-    // Tell the producer that this warp does not need tile i any more. Call this only when the
-    // warp's matrix products have finished reading the tile.
+    // Tell the producer that this warp does not need tile i any more, so that its buffer may be
+    // overwritten. Call this only when the warp's matrix products have finished reading the tile.
     DEV void release(int i)
     {
         dev::warp_sync(); // every lane has seen it full (the tile) and has finished its own reads
@@ -77,8 +77,9 @@ template <class... R> DEV void make_barriers(uint64_t *own, R *...rings)
     dev::block_sync(); // the barriers are there for all
 }
 
-// Start TMA copies of ROWS rows and D columns to a tile. They begin at (plane, row, column) of the
-// tensor map. The caller has announced their bytes to the barrier.
+// Start TMA copies that fill a tile of ROWS rows and D columns. Its first element is at (plane,
+// row, column) of the tensor map. The caller has already told the barrier `bar` how many bytes will
+// arrive.
 template <int D, int ROWS, class T>
 DEV void load_rows(T *tile, const dev::TensorMap *map, uint64_t *bar, int column, int row,
                    int plane)
@@ -149,8 +150,9 @@ template <bool DROP, int N> struct Draws {
     }
 };
 
-// Where TMA finds a block's head. plane: number of the sequence; plain: first column of the head in
-// out, in dout and in the q third of qkv; width: number of columns from q to k, and from k to v.
+// Where a block's head is in the tensor maps of TMA. plane: index of the sequence; plain: first
+// column of the head in out, in dout and in the queries of qkv; width: number of columns from there
+// to the head's keys, and from the keys to its values.
 struct Columns {
     int plane, plain, width;
 

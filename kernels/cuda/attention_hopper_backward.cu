@@ -10,10 +10,12 @@
 
 using namespace sgt;
 
-// Layout of a block's shared memory, for both kernels: two own tiles (keys and values, or queries
-// and dout), a ring of STAGES pairs of tiles of ROWS other rows, and STATS floats for each pair.
-// own_s and ring_s have q and k, whose product is the scores. own_dp and ring_dp have dout and v,
-// whose product is dp.
+// Layout of a block's shared memory, for both kernels. The block keeps two own tiles and loops over
+// pairs of other tiles, which a ring of STAGES buffers receives. One kernel keeps keys and values
+// and loops over q and dout; the other keeps q and dout and loops over keys and values. own_s and
+// ring_s are the tiles of q and k, whose product is the scores; own_dp and ring_dp are those of
+// dout and v, whose product is dp. Each pair in the ring has ROWS rows per tile and STATS floats of
+// statistics.
 template <class T, int D, int ROWS, int STATS> struct Tiles {
     static constexpr int OWN_TILE = WIDE_TILE<D, BOTH>, TILE_N = WIDE_TILE<D, ROWS>;
     static constexpr size_t BYTES =
@@ -204,8 +206,8 @@ DEV void produce_keys(const QueriesShared<T, D> &m, const Columns &c, const dev:
     }
 }
 
-// lse (in log2 units) and delta of the two queries whose scores a lane holds: rows g and g + 8 of
-// its warp's rows, where g = lane/4.
+// lse (in log2 units) and delta of two queries, those whose scores a lane holds: rows g and g + 8
+// of its warp's 16 rows, where g = lane/4.
 struct RowStats {
     float lse[2], delta[2];
 

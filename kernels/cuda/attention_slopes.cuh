@@ -66,9 +66,9 @@ DEV void times_slope_columns(float (&dp)[N][4], const float (&p)[N][4], const fl
             dp[n][e] = p[n][e] * (dp[n][e] * keep - delta[(n * 8 + 2 * t + (e & 1)) * STEP]);
 }
 
-// These two functions do the same as soften_columns and times_slope_columns, but for queries in
-// rows and keys in columns. lse (in log2 units) and delta have two elements, for rows g and g + 8,
-// which the lane holds.
+// soften_rows replaces scores by probabilities, and times_slope_rows replaces dp by ds = p (keep dp
+// - delta), both for queries in rows and keys in columns. lse (in log2 units) and delta have two
+// elements, for the rows g and g + 8 that the lane holds.
 template <int N>
 DEV void soften_rows(float (&s)[N][4], const float (&lse)[2], float scale_log2, int query, int key)
 {

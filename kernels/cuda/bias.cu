@@ -5,13 +5,15 @@
 
 using namespace sgt;
 
-/* ROWS: number of warps of a block; each reads one row at a time. The number of slices is chosen so
- * that each has at most LEAST_ROWS rows, but it is never above MOST_SLICES. */
+/* ROWS: number of warps of a block, each of which reads one row at a time. A slice has at most
+ * LEAST_ROWS rows, unless that would give more than MOST_SLICES slices; then MOST_SLICES longer
+ * slices are used. */
 enum { ROWS = 8, MOST_SLICES = 128, LEAST_ROWS = 64 };
 
-// Set partial[slice][c] to the sum of column c over the slice's rows. A block processes 32 * V
-// columns of one slice, and each of its eight warps reads every eighth row. If there is only one
-// slice, `partial` is the gradient itself, so add the sum to it.
+// Set partial[slice][c] to the sum of column c over the rows of a slice. A block processes 32 * V
+// columns of one slice; each of its eight warps reads every eighth row. If there is only one slice,
+// no second kernel is needed: `partial` is then the gradient of the bias, and the sum is added to
+// it.
 template <class T, int V>
 __global__ void __launch_bounds__(ROWS * 32)
     bias_kernel(float *partial, const T *dout, size_t n, int C, size_t slice_rows)

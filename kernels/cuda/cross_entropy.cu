@@ -36,8 +36,8 @@ __global__ void __launch_bounds__(THREADS)
         load(x, global + whole + threadIdx.x);
         add_exps(s, x);
     }
-    // Read the target's logit before the barrier in block_combine. After the barrier, other threads
-    // overwrite logits.
+    // Read the target's logit now: after the barrier in block_combine, other threads may already
+    // overwrite logits with gradients.
     float wanted = target < 0 ? 0 : dev::to_float(global[target]);
     s = block_combine<WARPS>(s, shared);
     if (threadIdx.x == 0) loss[row] = target < 0 ? 0 : s.max + logf(s.total) - wanted;
@@ -84,8 +84,8 @@ void sgt_cuda_cross_entropy(sgt_cuda_stream s, sgt_cuda_type type, void *dlogits
     });
 }
 
-// Number of threads of the only block that sums the losses. A thread then adds about a thousand
-// losses at most. The sum is in double and in a fixed order.
+// Number of threads that sum the losses, in a single block and in a fixed order. The sum is in
+// double. A thread adds about a thousand losses at most.
 enum { SUM_THREADS = 512 };
 
 __global__ void __launch_bounds__(SUM_THREADS)

@@ -89,8 +89,9 @@ enum {                                       /* cublasLtMatmulPreferenceAttribut
        SGT_LT_PREFERENCE_ALIGNMENT_D = 8
 };
 
-/* cublasLtReductionScheme_t, a uint32_t: the set of allowed ways to combine the partial sums of D
- * when the library splits the sum over k among blocks */
+/* cublasLtReductionScheme_t, a uint32_t used as a bit set. If the library splits the sum over k
+ * among blocks, each has partial sums of D. These are the ways to combine them; the caller allows
+ * some of them. */
 enum {
     SGT_LT_REDUCTION_NONE = 0,
     /* partial sums are added to D itself, one after another, in D's type */

@@ -34,8 +34,9 @@ typedef struct CUstream_st *sgt_cuda_stream; /* cudaStream_t */
  * results. Initialize it to zeros, except growth_interval and the fields of the loss scale. */
 typedef struct sgt_cuda_control {
     float lr; /* learning rate, set by sgt_cuda_begin_update */
-    /* factor of each target's loss: about 1/(number of targets in a step), so that the gradients,
-     * which are sums over targets, are about means. Set by sgt_cuda_begin_micro_step. */
+    /* factor by which the gradient of each target's loss is multiplied: about 1/(number of targets
+     * in a step), so that accumulated gradients, which are sums over targets, are approximately
+     * means; set by sgt_cuda_begin_micro_step */
     float micro_scale;
     /* loss scale. It stays 1 if the precision needs none. Otherwise it is halved on overflow, and
      * doubled after growth_interval steps without overflow. */
@@ -45,16 +46,17 @@ typedef struct sgt_cuda_control {
     uint32_t growth_interval; /* overflow-free steps until loss_scale doubles; 0: it is constant */
     uint64_t step;            /* number of updates done */
     uint64_t skipped;         /* number of updates skipped because of an overflow or a spike */
-    /* sums over the current step. loss: of the losses; targets: number of targets that are not
-     * ignored */
+    /* Sums over the current step so far. loss: sum of the losses; targets: number of targets that
+     * are not ignored. */
     double loss, targets;
-    /* sum of the squares of all gradients of the step. With several ranks, one all-reduce adds up
-     * `loss`, `targets` and `squares`. */
+    /* sum of the squares of all gradients of the step; with several ranks, `loss`, `targets` and
+     * `squares` are adjacent so that a single all-reduce sums all three */
     double squares;
     double norm; /* norm of the averaged gradient, before clipping */
     /* factor that turns sums of gradients into means and undoes loss_scale; Muon uses it */
     float mean_scale;
-    /* mean_scale, lowered if gradients are clipped; the other optimizers use it */
+    /* mean_scale, multiplied by the clipping factor if gradients are clipped; used by all
+     * optimizers except Muon */
     float grad_scale;
     int32_t found_inf; /* 1 if a gradient is infinite or NaN; this update is then skipped */
     double c1, c2;     /* AdamW's bias corrections for this update (see sgt_adamw) */
@@ -66,10 +68,10 @@ typedef struct sgt_cuda_control {
     uint64_t spikes; /* number of updates skipped because of spikes */
 } sgt_cuda_control;
 
-/* Which micro-step of the run the kernels compute. Together with the seed, it determines the
- * dropout mask (kernels/dropout.h). It is in device memory, so that a captured CUDA graph gets new
- * masks each time it runs. A step's rows are dealt to the ranks in turn: row b of this micro-step
- * is row `row + b*ranks` of the step. */
+/* The position of the current micro-step in the run. Dropout draws its masks from it and from the
+ * seed (kernels/dropout.h). It is in device memory, so that a captured CUDA graph draws new masks
+ * each time it runs. The rows of a step are dealt to the ranks in turn: row b of this micro-step
+ * has the index `row` + b*ranks among all rows of the step. */
 typedef struct sgt_cuda_place {
     uint64_t seed, step;
     uint64_t row, ranks; /* ranks 0 means 1 */
@@ -77,7 +79,8 @@ typedef struct sgt_cuda_place {
 
 typedef struct sgt_cuda_dropout {
     const sgt_cuda_place *place;
-    /* elements per row of the batch, T*C; attention uses H and T instead */
+    /* number of elements in a row of the batch, T*C; not used for attention, which numbers its
+     * probabilities by H and T */
     uint64_t row_elements;
     uint32_t layer, site; /* site: an sgt_dropout_site */
     float rate;           /* probability with which an element is dropped; 0: no dropout */

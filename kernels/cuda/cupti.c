@@ -23,16 +23,16 @@ typedef struct buffer {
     size_t valid;
 } buffer;
 
-/* What the program has declared about its next kernel, copy or fill: the open range and label, and
- * the cost. */
+/* What the program has declared about the work that it launches next: the range and the label in
+ * which it is, and its cost. */
 typedef struct mark {
     char range[32];      /* "": none */
     const char *label;   /* NULL: none */
     double flops, bytes; /* 0: unknown */
 } mark;
 
-/* A node of a CUDA graph, with the mark that was valid when the node was created. When the graph
- * runs, CUPTI's records name only the node. */
+/* A node of a CUDA graph, with the mark that applied when the node was created. CUPTI's records of
+ * a running graph contain only the node's id, so the mark is found by it. */
 typedef struct node {
     uint64_t id;
     mark mark;
@@ -40,8 +40,9 @@ typedef struct node {
 
 struct sgt_cupti {
     sgt_cupti_subscriber subscriber;
-    /* The open ranges and labels, as a stack: stack[i] is the mark at depth i. Only the mark at the
-     * current depth has flops and bytes. They describe the work that is launched next. */
+    /* Stack of the open ranges and labels: stack[i] is the mark that applies at depth i, and
+     * stack[depth] applies now. Only that one has flops and bytes: the cost of the work that is
+     * launched next. */
     mark stack[DEPTH + 1];
     size_t depth;
     node *nodes;
@@ -397,8 +398,8 @@ static sgt_cupti_kernel read_record(const sgt_cupti *p, const sgt_cupti_record *
 
 typedef struct kernels {
     sgt_cupti_kernel *of;
-    /* lost: number of kernels, copies and fills that are left out because their times are not
-     * valid */
+    /* lost: number of kernels, copies and fills that are not passed to the caller, because their
+     * recorded times are not valid */
     size_t count, room, lost;
 } kernels;
 

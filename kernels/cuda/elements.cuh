@@ -14,8 +14,8 @@ namespace sgt
 
 using dev::PER16;
 
-// Bytes of shared memory that a block may use on every architecture from sm_80 on. sm_86 and sm_89
-// have the lowest limit.
+// The number of bytes of shared memory that a block may use on every architecture from sm_80 on;
+// the limit of sm_86 and sm_89, which is the lowest.
 enum { MOST_SHARED = 99 * 1024 };
 
 // Load V elements from p and convert them to float. Unless V is 1, p must be 16-byte aligned.

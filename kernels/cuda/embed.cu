@@ -43,19 +43,20 @@ void sgt_cuda_embed(sgt_cuda_stream s, sgt_cuda_type type, void *out, const int3
 // ---- backward ----
 
 template <class T> struct EmbedBackward {
-    // partial (chunks, 2, C): sums of runs of equal tokens that cross the borders of a chunk. The
-    // first sum of a chunk is for the run that comes from the previous chunk. The second is for a
-    // run that begins in this chunk and continues in the next.
+    // Sorted positions are processed in chunks, and a run of equal tokens may cross the borders of
+    // chunks. partial (chunks, 2, C) has the sums of such runs. partial[chunk][0] is for a run that
+    // continues from the previous chunk. partial[chunk][1] is for a run that begins in this chunk
+    // and continues in the next.
     float *dwte, *partial;
     const int32_t *sorted, *order;
     const T *dout;
     int n, C;
 };
 
-// Return where to store the sum of dout for a run of equal tokens, which is at sorted positions
-// from .. to-1 of one chunk. For a complete run, that is the token's row of dwte. Then set *adds to
-// true: the sum must be added. If the run crosses the chunk's borders, it is a sum in `partial`.
-// Then set *adds to false: the sum must overwrite it.
+// Return the address for the sum of dout over a run of equal tokens, which are at sorted positions
+// from .. to-1 of one chunk. If the run lies within the chunk, this is the token's row of dwte, and
+// *adds becomes true: the sum must be added to it. If the run crosses a border of the chunk, this
+// is a row of `partial`, and *adds becomes false: the sum must overwrite it.
 template <class T> DEV float *run_sum(const EmbedBackward<T> &a, int from, int to, bool *adds)
 {
     float *partial = a.partial + (size_t)blockIdx.x * 2 * a.C;
@@ -93,20 +94,20 @@ __global__ void __launch_bounds__(THREADS) embed_chunk_kernel(EmbedBackward<T> a
 }
 
 // Complete the run of equal tokens that begins in this chunk and continues in the next one: add up
-// its partial sums and add the result to dwte. A frequent token has a run of hundreds of chunks, so
-// JOINED partial sums are loaded at once.
+// its partial sums and add the result to dwte. The run of a frequent token may have hundreds of
+// chunks. So JOINED partial sums are loaded together, to overlap the latencies of the loads.
 template <class T> __global__ void __launch_bounds__(THREADS) embed_join_kernel(EmbedBackward<T> a)
 {
     int first = blockIdx.x * CHUNK, end = first + CHUNK;
     if (end >= a.n || a.sorted[end] != a.sorted[end - 1]) return; // no run continues
     int id = a.sorted[end - 1];
-    // The run began in an earlier chunk, whose block completes it.
+    // the run did not begin in this chunk but in an earlier one, whose block completes it
     if (first > 0 && a.sorted[first] == id && a.sorted[first - 1] == id) return;
     for (int c = threadIdx.x; c < a.C; c += THREADS) {
         float total = a.partial[(size_t)blockIdx.x * 2 * a.C + a.C + c], x[JOINED];
         for (int k = blockIdx.x + 1, n = JOINED; n == JOINED; k += JOINED) {
-            // how many of the JOINED chunks from k on contain the run; they are always the first
-            // ones
+            // count how many of the chunks k .. k + JOINED - 1 contain the run, which are the first
+            // of them
             n = 0;
             DEV_UNROLL_FOR (int i = 0; i < JOINED; i++) {
                 bool has = (k + i) * CHUNK < a.n && a.sorted[(k + i) * CHUNK] == id;

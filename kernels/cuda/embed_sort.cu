@@ -13,13 +13,13 @@ static_assert(THREADS == DIGITS, "a thread for each digit");
 
 struct Pass {
     int32_t *to_ids, *to_places;
-    // input of the pass: token ids, and the position of each in the batch; if `places` is NULL, the
-    // positions are 0, 1, 2, ...
+    // input of the pass: token ids (`ids`), and for each of them its position in the batch
+    // (`places`); NULL: ids[i] is at position i
     const int32_t *ids, *places;
-    // (blocks, DIGITS): how often each digit value occurs in the ids of each block
+    // (blocks, DIGITS) array: for each block, how many of its ids have each value of the digit
     uint32_t *counts;
-    // n: count of all ids; each: ids per warp, a multiple of 32; shift: lowest bit of the
-    // digit
+    // n: number of ids; each: number of ids per warp, a multiple of 32; shift: index of the lowest
+    // bit of the digit
     int n, each, shift;
 };
 
@@ -66,9 +66,10 @@ DEV uint32_t sum_before(uint32_t v, uint32_t *shared)
     return start;
 }
 
-// Replace counts (WARPS, DIGITS) by destinations: the index in the output where each warp's first
-// id with each digit goes. Three kinds of ids come before it: those with smaller digits, those with
-// the same digit in earlier blocks, and those with the same digit in earlier warps of this block.
+// Replace each element of counts (WARPS, DIGITS) by a destination: the index in the output for the
+// first of the warp's ids with that digit. Three kinds of ids come before it in the output: ids
+// with smaller digits, ids with the same digit in earlier blocks, and ids with the same digit in
+// earlier warps of this block.
 DEV void starts_by_warp(const Pass &a, uint32_t *counts, uint32_t *shared)
 {
     uint32_t total = 0, before = 0;
@@ -123,8 +124,8 @@ __global__ void __launch_bounds__(THREADS) sort_place_kernel(Pass a)
             uint32_t at = start + bits_set(same & ((1u << lane) - 1));
             a.to_ids[at] = a.ids[i];
             a.to_places[at] = a.places ? a.places[i] : i;
-            // Of the lanes with this digit, the last one moves the digit's destination past their
-            // ids.
+            // the last lane with this digit advances the digit's destination past the ids that
+            // these lanes have written
             if (same >> lane == 1) next[digit] = start + bits_set(same);
         }
         dev::warp_sync(); // the updates are visible before the warp reads its next 32 ids
@@ -148,8 +149,8 @@ void sgt_cuda_embed_sort(sgt_cuda_stream s, int32_t *sorted, int32_t *order, con
     int bits = 16;
     while (V > (size_t)1 << bits) bits += 8;
     for (; a.shift < bits; a.shift += 8) {
-        // Alternate between two pairs of arrays, so that the last pass writes to `sorted` and
-        // `order`.
+        // each pass writes to one of two pairs of arrays in turn, chosen so that the last pass
+        // writes to `sorted` and `order`
         bool aside = (bits - a.shift) / 8 % 2 == 0;
         a.to_ids = aside ? half : sorted;
         a.to_places = aside ? half + n : order;

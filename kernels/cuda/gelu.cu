@@ -20,9 +20,9 @@ struct Tanh {
     static DEV float value(float x) { return x / (1 + dev::exp2_fast(minus_2u(x))); }
 
     // Return the derivative of GELU(x) = x s, where s = 1/(1 + e) and e = exp(-2u). The derivative
-    // is s + x s', where s' = 2 u' e s^2. x is limited to +-16, because the derivative is 0 or 1
-    // well before that, and u' would grow too large. e is kept below 2^120, so that s^2 e is about
-    // 2^-120 and not 0 times infinity.
+    // is s + x s', where s' = 2 u' e s^2. x is limited to +-16, because u' would become too large
+    // beyond; the derivative is 0 or 1 well before that. e is limited to 2^120: with e infinite and
+    // s = 0, s^2 e would be NaN, but with this limit it is about 2^-120.
     static DEV float slope(float x)
     {
         x = x > 16 ? 16 : x < -16 ? -16 : x;

@@ -43,15 +43,15 @@ typedef struct sgt_cuda_gemm_shape {
     /* trans_a is 1 if A is stored as (k, m), 0 if as (m, k). trans_b is 1 if B is stored as (n, k),
      * 0 if as (k, n). */
     int trans_a, trans_b;
-    /* distances between the starts of consecutive rows in the stored A, B and D, in elements; aux
-     * has the same distance as D */
+    /* distance from the start of one row to the start of the next in A, B and D as they are stored,
+     * in elements; rows of aux have the same distance as those of D */
     size_t lda, ldb, ldd;
     sgt_cuda_type type, out; /* type: of A and B; out: of D */
     int tf32;                /* 1: tensor cores may round float32 operands to TF32 */
     int accumulate;          /* 1: add to the old D, or to `onto` in sgt_cuda_gemm_run_mixed */
     sgt_cuda_epilogue epilogue;
-    /* number of multiprocessors for which the library chooses and launches algorithms, so that
-     * other kernels can run at the same time on the rest; 0: all */
+    /* Number of multiprocessors that the library may use; it chooses its algorithms for this
+     * number. Other kernels can run on the others at the same time. 0: all multiprocessors. */
     int32_t multiprocessors;
     /* number of matrix products that one call computes; 0 means 1. If it is above 1, there must be
      * no epilogue. stride_a, stride_b and stride_d are the distances from one A, B or D to the
@@ -87,8 +87,8 @@ typedef struct sgt_cuda_gemms_options {
     /* called for each algorithm that is rejected because its results are wrong */
     sgt_notice notice;
     int timing; /* 0: do not time algorithms; use the first that the heuristics suggest */
-    /* bytes overwritten before each timed run, to evict the operands from caches, because in a
-     * training step they come from memory, too; 0: 64 MiB */
+    /* To evict the operands from the GPU's caches, this number of bytes is overwritten before each
+     * timed run. In a training step, operands come from memory as well. 0: 64 MiB. */
     size_t flush;
 } sgt_cuda_gemms_options;
 

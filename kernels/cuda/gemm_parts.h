@@ -25,8 +25,8 @@ struct sgt_cuda_gemms {
     const sgt_cublaslt *lt;
     sgt_lt_handle handle;
     sgt_cuda_gemms_options o;
-    /* library: name and version; machine: first line of the text of remembered algorithms, which
-     * names the device and the library */
+    /* library: its name and version; machine: line that names the device and the library, the first
+     * line of the text of remembered algorithms */
     char library[48], machine[336];
     char *known; /* the other lines of the choices */
     void *workspace;

@@ -12,18 +12,21 @@
 #include "kernels/cuda/gemm_parts.h"
 #include "kernels/cuda/runtime.h"
 
-#define PATTERN ((size_t)1 << 20) /* bytes of random elements; the operands repeat them */
-#define FLUSH ((size_t)64 << 20)  /* default number of bytes overwritten before a timed run */
-#define ROUNDS 9                  /* maximum number of timed runs per candidate */
+/* size in bytes of the random pattern; operands consist of copies of it */
+#define PATTERN ((size_t)1 << 20)
+#define FLUSH ((size_t)64 << 20) /* default number of bytes overwritten before a timed run */
+#define ROUNDS 9                 /* maximum number of timed runs per candidate */
 #define LEAST_ROUNDS 3 /* minimum number of timed runs per candidate, even beyond ENOUGH_MS */
-/* stop timing when the timed runs of all candidates took this many ms in total */
+/* stop timing when all timed runs together, of all candidates, took this many milliseconds */
 #define ENOUGH_MS 60.0f
-/* once the first runs of candidates took this many milliseconds in total, try no further
+/* when the first runs of candidates together took this many milliseconds, try no further
  * candidate */
 #define LONG_MS 300.0f
-/* drop candidates whose best time is above this many times the best of all */
+/* a candidate is dropped if its best time is more than this many times that of the fastest
+ * candidate */
 #define TOO_SLOW 1.25f
-/* rows and columns of D whose common elements are checked: the first, the last, and some between */
+/* The elements of D that are checked: those at the crossings of ROWS rows and COLUMNS columns,
+ * which are the first, the last, and some between. */
 enum { ROWS = 8, COLUMNS = 16, CHECKED = ROWS * COLUMNS };
 
 typedef struct runner {
@@ -32,16 +35,18 @@ typedef struct runner {
     float best; /* shortest time so far in ms; 0: the candidate was dropped */
 } runner;
 
-/* State of the trials for one matrix product. `memory` has the operands. Before a run, its byte x
- * is pattern[x % PATTERN], so the host knows every element. */
+/* State of the trials of candidate algorithms for one matrix product. `memory` holds the operands.
+ * Before a run, its byte x is pattern[x % PATTERN], so the host can compute every element. */
 typedef struct tuner {
     const sgt_cuda_gemm *p;
     sgt_cuda_stream stream;
     sgt_cuda_event from, to;
     char *memory, *a, *b, *d, *bias, *aux, *flush;
-    /* sizes in bytes. bytes: all operands; all: the operands and the flush buffer; d_bytes: D */
+    /* sizes in bytes. bytes: all operands together; all: the operands and the flush buffer;
+     * d_bytes: the operand D */
     size_t bytes, all, d_bytes;
-    /* pinned memory: the pattern, of PATTERN bytes, then the checked elements, copied from D */
+    /* pinned memory: first the pattern of PATTERN bytes, then the checked elements after they were
+     * copied from D */
     char *pattern;
     struct {
         size_t z, i, j;   /* index in the batch, row, column */
@@ -193,11 +198,11 @@ static double product(const tuner *t, size_t z, size_t i, size_t j, double *size
     return sum;
 }
 
-/* Choose the elements of D that are checked, spread over its rows and columns. Compute their
- * expected values and their maximum errors. A float32 sum is rounded after each of its k terms, and
- * TF32 rounds each operand. The signs of these errors are random, so their sum grows with the
- * square root of their number. The maximum error is eight times this estimate, which a correct
- * result does not exceed by chance. */
+/* Choose the elements of D that are checked, spread over its rows and columns. For each, compute
+ * its expected value and the largest error that counts as correct. Errors come from rounding a
+ * float32 sum after each of its k terms and, with TF32, from rounding each operand. Their signs are
+ * random, so their total grows only with the square root of their number. The largest allowed error
+ * is eight times this estimate, which a correct result does not exceed by chance. */
 static void expect(tuner *t)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;

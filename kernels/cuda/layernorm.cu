@@ -22,8 +22,9 @@ template <class T> struct NormForward {
 
 template <class T> struct NormBackward {
     T *dx;
-    // (blocks, parts, C): partial sums, one row of C floats per block and part. Part 0 is for dw,
-    // part 1 for db. norm_rows_backward_kernel has part 2, for the sum of dx over all rows.
+    // (blocks, parts, C) array of partial sums: each block writes a row of C floats for each part.
+    // Part 0 is for dw and part 1 for db. norm_rows_backward_kernel also has part 2, for the sum of
+    // dx over all rows.
     float *partial;
     const T *dout, *x;
     const float *mean, *rstd, *w;
@@ -31,8 +32,8 @@ template <class T> struct NormBackward {
     int C, first; // first: 1: overwrite dx; 0: add to it
 };
 
-// Process V elements of a row, from column c on: add the residual branch y to x. Replace y by
-// dropout(y + bias), then x by x + y, rounded to T. Store x in a.sum, too.
+// Add the residual branch y to x, for V elements of a row, from column c on. y becomes dropout(y +
+// bias), and x becomes x + y, rounded to T, which is also stored in a.sum.
 template <class T, int V>
 DEV void add_branch(float (&x)[V], float (&y)[V], const NormForward<T> &a, size_t row, int c)
 {
@@ -141,7 +142,8 @@ DEV void backward_row(const NormBackward<T> &a, size_t row, float *dw, float *db
           rstd = a.rstd[row];
     for (int c = first; c < a.C; c += 32 * V) {
         float dx[V] = {}, w[V], b[V];
-        // Load these elements again, from the caches: the row may be too long for the registers.
+        // load these elements again; they are in the caches, but the row may be too long to stay in
+        // registers
         load_chunk(k, a, row, c);
         if (!a.first) load(dx, a.dx + row * a.C + c);
         load_floats(w, dw + c);
@@ -193,8 +195,9 @@ constexpr int blocks_each(int chunks) { return chunks <= 3 ? 3 : 2; }
 
 constexpr int forward_blocks_each(int chunks) { return chunks <= 3 ? 4 : 3; }
 
-// The elements of a row that a lane holds. A row is divided into chunks of 32 * V elements. Of each
-// chunk, lane l holds the V elements from l * V on. Elements past column C are 0.
+// The elements of a row that a lane holds. A row consists of chunks of 32 * V elements. Lane l
+// holds V elements of each chunk, those from index l * V in the chunk on. Elements past column C
+// are 0.
 template <class T, int CHUNKS> struct Lane {
     static constexpr int V = PER16<T>;
     dev::Vec16 raw[CHUNKS];
@@ -258,8 +261,8 @@ __global__ void __launch_bounds__(ROW_WARPS * 32, forward_blocks_each(CHUNKS))
         normalize_row<T, CHUNKS, RESIDUAL>(a, row);
 }
 
-// The elements of a row of dout, x and dx that a lane holds: of each chunk of 32 * V elements, the
-// V elements from lane * V on. Elements past column C are 0.
+// The elements of a row of dout, x and dx that a lane holds: V elements of each chunk of 32 * V
+// elements, those from index lane * V in the chunk on. Elements past column C are 0.
 template <class T, int CHUNKS> struct Row {
     static constexpr int V = PER16<T>;
     dev::Vec16 dout[CHUNKS], x[CHUNKS], dx[CHUNKS];
@@ -296,8 +299,8 @@ template <class T, int CHUNKS> struct Row {
     }
 };
 
-// A lane's sums over the rows that its warp has processed, for the lane's columns: sum[0] for dw,
-// sum[1] for db, sum[2] of dx.
+// What a lane has summed over the rows that its warp has processed so far, for each column that the
+// lane holds: sum[0] for dw, sum[1] for db, sum[2] the sum of dx.
 template <class T, int CHUNKS> struct Columns {
     static constexpr int V = PER16<T>;
     float sum[3][CHUNKS][V];

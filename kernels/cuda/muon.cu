@@ -7,7 +7,7 @@
 
 using namespace sgt;
 
-// PARTS: number of blocks that compute the sum of squares of one matrix together
+// PARTS: number of blocks that share the sum of squares of one matrix; each adds up a part of it
 enum { THREADS = 256, WARPS = THREADS / 32, PARTS = 64 };
 
 // For V elements from index i on, update the momentum m and replace the gradients g as
@@ -45,8 +45,8 @@ void sgt_cuda_muon_momentum(sgt_cuda_stream s, float *m, float *g, size_t n,
                m, g, n, c);
 }
 
-// Set partial[matrix * PARTS + part] to the sum of u^2 over the elements that block `part` of the
-// matrix reads. The grid is (PARTS, matrices).
+// Set partial[matrix * PARTS + part] to the sum of u^2 over one part of the matrix: the elements
+// that block (part, matrix) of the grid reads. The grid is (PARTS, matrices).
 __global__ void __launch_bounds__(THREADS)
     muon_squares_kernel(double *partial, const float *u, sgt_cuda_matrices l)
 {
@@ -89,8 +89,9 @@ __global__ void __launch_bounds__(THREADS)
     else if (rest < l.n) scale_at<1>(x + rest, u + rest, by);
 }
 
-// Return a grid in which y is the matrix, and x has enough threads for its n elements: each of the
-// first n / V threads processes V elements, and each of the next n % V threads one.
+// Return a grid whose y index is the matrix, and whose x dimension has enough threads for the n
+// elements of a matrix: n / V threads process V elements each, and n % V further threads process
+// one each.
 static dim3 grid_of(const sgt_cuda_matrices *l, size_t V)
 {
     return dim3(blocks_for(l->n / V + l->n % V, THREADS), (unsigned)l->matrices);
@@ -121,8 +122,8 @@ template <class T> struct MuonStep {
     const sgt_cuda_control *control;
 };
 
-// Update V parameters. In p, g and copy, they begin at index i. In x, their steps begin at index
-// `from`.
+// Update V parameters. They begin at index i in p, g and copy. The steps by which they change begin
+// at index `from` in x.
 template <int V, class T> DEV void step_at(const MuonStep<T> &u, size_t i, size_t from)
 {
     float p[V], x[V], zero[V] = {};

@@ -16,7 +16,8 @@ __global__ void __launch_bounds__(THREADS)
     size_t whole = n / 4, stride = (size_t)gridDim.x * THREADS,
            at = (size_t)blockIdx.x * THREADS + threadIdx.x;
     double total = 0;
-    // Keep NORM_LOADS loads in flight. The order of the additions is as if there were one.
+    // Start NORM_LOADS loads before using their results, to overlap their latencies. The additions
+    // have the same order as with one load at a time.
     for (size_t i = at; i < whole; i += NORM_LOADS * stride) {
         float x[NORM_LOADS][4] = {};
         DEV_UNROLL_FOR (int k = 0; k < NORM_LOADS; k++)

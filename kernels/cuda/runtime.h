@@ -112,8 +112,8 @@ void sgt_cuda_graph_free(sgt_cuda_graph g);
 
 /* ---- counts since the program began ---- */
 typedef struct sgt_cuda_counts {
-    /* launches of kernels and of library functions. Those in a graph are counted when they are
-     * captured, and not each time the graph runs */
+    /* number of launches of kernels and of library functions; launches in a graph are counted once,
+     * when they are captured, and not each time the graph runs */
     uint64_t launches;
     uint64_t finishes; /* calls of sgt_cuda_finish, which waits for all work of a stream */
     /* calls of sgt_cuda_event_finish that had to wait for their event */

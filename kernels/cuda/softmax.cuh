@@ -8,8 +8,8 @@
 namespace sgt
 {
 
-// A running softmax: the maximum so far, and `total`, the sum of exp(x - max). max starts at LOWEST
-// and not at -infinity, because -infinity minus -infinity would be NaN.
+// A running softmax: the maximum so far, and `total`, the sum of exp(x - max). max starts at
+// LOWEST, a very low but finite number: with -infinity, max - max would be NaN.
 struct Sum {
     float max, total;
 };
@@ -21,7 +21,7 @@ DEV float exp_fast(float x) { return dev::exp2_fast(x * LOG2_E); }
 template <int V> DEV void add_exps(Sum &s, const float (&x)[V])
 {
     float max = s.max;
-    // fmaxf ignores a NaN in x, but exp(NaN - max) below makes the sum NaN
+    // fmaxf ignores a NaN in x, so max stays valid; but exp(NaN - max) below makes the sum NaN
     DEV_UNROLL_FOR (int i = 0; i < V; i++) max = fmaxf(max, x[i]);
     s.total *= exp_fast(s.max - max);
     DEV_UNROLL_FOR (int i = 0; i < V; i++) s.total += exp_fast(x[i] - max);

@@ -23,10 +23,10 @@ static double widened(uint16_t half)
 
 /* Floats are rounded to 16-bit formats to the nearest number, ties to even (IEEE 754). */
 
-/* Return the number nearest to x that a 16-bit format can represent. The format is described by the
- * bits of its significand (`bits`), the smallest possible value of the last of these bits
- * (2^lowest), and its largest finite number (`largest`). If the result would be larger, return
- * infinity with the sign of x. */
+/* Return the number nearest to x in a 16-bit format. `bits`: number of bits in the format's
+ * significand; 2^lowest: its smallest positive number, so that all its numbers are multiples of it;
+ * `largest`: its largest finite number. If the result would be larger than that, return infinity
+ * with the sign of x. */
 static double nearest(double x, int bits, int lowest, double largest)
 {
     int exponent, last;
@@ -525,8 +525,8 @@ static void sgd(float *p, float *m, const float *g, size_t n, const sgt_sgd *o)
 
 /* kernels/muon.h has the formula. */
 
-/* Strides of a matrix that is viewed as (n, k) with n <= k, transposed if necessary: element (i, j)
- * of the view is at index i*down + j*across. */
+/* A matrix as Newton-Schulz needs it: (n, k) with n <= k. A matrix with more rows than columns is
+ * read as its transpose. Element (i, j) is at index i*down + j*across of the array. */
 typedef struct wide {
     size_t n, k, down, across;
 } wide;
