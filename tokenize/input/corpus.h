@@ -75,9 +75,9 @@ typedef struct sgt_corpus_file {
      * one document per line. 2: the same, but recognized by the first lines, which sources.jsonl
      * records. */
     int lines;
-    /* 1: neither the name nor an option fixes the format, so the first bytes decide whether the
-     * file is JSONL. For standard input and filtered files, they are read only when the file is
-     * tokenized (feed.h). */
+    /* 1: neither the name nor an option fixes the format, so the file's first bytes decide whether
+     * it is JSONL. The first bytes of standard input and of filtered files are read only when the
+     * file is tokenized (feed.h). */
     int detect;
     int rows; /* 1: Parquet, one document per row */
     /* Effect of damage. 1 (--skip-bad): damage ends the text of a compressed file; Parquet rows

@@ -247,7 +247,9 @@ typedef struct sgt_text_feed_options {
     /* minimum length in bytes of text that is cut between two of its tokens if it has no other cut;
      * 0: 1 MiB */
     size_t long_piece;
-    size_t extent; /* maximum number of bytes without a cut; longer text is an error; 0: 1 GiB */
+    /* maximum length in bytes of text that can be cut nowhere; a longer one is an error; 0: 1
+     * GiB */
+    size_t extent;
     /* Number of threads that encode; 0: one. The feed opens up to twice as many compressed or
      * filtered files in advance. */
     size_t threads;

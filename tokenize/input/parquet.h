@@ -87,8 +87,8 @@ enum {
 enum { SGT_PARQUET_PLAIN = 0, SGT_PARQUET_PLAIN_DICTIONARY = 2, SGT_PARQUET_RLE_DICTIONARY = 8 };
 
 typedef struct sgt_parquet_column {
-    /* physical type of the values; if they are numbers, "strings" below means the bytes of these
-     * numbers */
+    /* physical type of the values. If they are numbers, comments below that speak of strings mean
+     * the bytes of these numbers. */
     int type;
     int is_unsigned; /* 1: the integers are unsigned */
     int scale;       /* digits after the point if the integers are decimals; else 0 */

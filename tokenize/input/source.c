@@ -133,9 +133,9 @@ static int wait_bytes(const sgt_source *s, int fd, sgt_error *err)
     return SGT_OK; /* if poll failed, the following read reports the error */
 }
 
-/* Return an error if the file has changed since it was listed, has another size than listed, or if
- * its filter failed. Set *end to 1 if the file has ended. Call this at the last expected byte, or
- * if the file ends earlier. */
+/* Return an error if the file has changed since it was listed, if its size differs from the listed
+ * one, or if its filter failed. Set *end to 1 if the file has ended. Call this at the last expected
+ * byte, or if the file ends earlier. */
 static int check_end(sgt_source *s, int *end, sgt_error *err)
 {
     const sgt_corpus_file *f = s->file;
