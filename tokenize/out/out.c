@@ -322,9 +322,10 @@ static int check_shard(const char *out, const sgt_manifest *m, const sgt_manifes
     return rc || m->raw ? rc : check_size(out, idx, index, 0, err);
 }
 
-/* Return 1 if the output folder holds a complete set that was made by the same request, or 0 if it
- * has no manifest. Return a negative SGT_E* if another request made the set, or if it is damaged.
- * The options, the vocabulary, and the paths, sizes and bytes (feed.h) of the inputs must agree. */
+/* Return 1 if the output folder holds a complete set for the same request, or 0 if it has no
+ * manifest. Return a negative SGT_E* if the set is damaged, if standard input is read, which cannot
+ * be compared, or if the set's request differs: the options, the vocabulary, and the paths, sizes
+ * and bytes (feed.h) of the inputs must agree. */
 static int is_complete(const sgt_out_request *r, sgt_error *err)
 {
     sgt_manifest m;
@@ -361,9 +362,9 @@ static int check_journal(const sgt_journal *j, const sgt_out_request *r, sgt_err
                  : sgt_fail(err, SGT_EFORMAT, "%s: damaged (--force starts over)", j->path);
 }
 
-/* Compare this request with the run that left the journal `j` in `work`. Return 1 if that run had
- * the same request. Return 0 if there is no checkpoint, or if standard input is read. Return a
- * negative SGT_E* if that run had another request. */
+/* Compare this request with that of the run which left the journal `j` in `work`. Return 1 if the
+ * requests are the same, or a negative SGT_E* if they differ. Return 0 if there is no checkpoint,
+ * or if standard input is read. */
 static int compare_run(const sgt_journal *j, const sgt_out_request *r, const char *work,
                        sgt_error *err)
 {
@@ -541,10 +542,10 @@ static int remove_file(const char *folder, const char *name, sgt_error *err)
     return sgt_fail_errno(err, "%s: cannot remove", path);
 }
 
-/* Remove the files of a set in another layout than sgt's from the output folder. Only the manifest
- * of that set names them. The manifest is in `folder`: the output folder, or .work if no file has
- * been moved out of .work yet (export.h). Keep the manifest: if this call is killed, another call
- * can finish. Without the files that the manifest lists, the set does not count as complete. */
+/* Remove the files of a set whose layout is not sgt's from the output folder. Only the manifest of
+ * that set names them. The manifest is in `folder`: the output folder, or .work if no file has been
+ * moved out of .work yet (export.h). Keep the manifest: if this call is killed, another call can
+ * finish. Without the files that the manifest lists, the set does not count as complete. */
 static int remove_listed(const char *out, const char *folder, sgt_error *err)
 {
     sgt_manifest m = {0};

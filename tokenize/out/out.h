@@ -37,7 +37,7 @@ typedef enum sgt_out_force {
     SGT_OUT_KEEP,
     /* replace the set; but if it is an unfinished set of the same request, resume it */
     SGT_OUT_ANEW,
-    /* replace the set only if another request has made it; used for a rank's part */
+    /* replace the set only if it was made for a different request; used for a rank's part */
     SGT_OUT_DIFFERENT,
     SGT_OUT_BESIDE /* keep the set, and write other files into the same folder */
 } sgt_out_force;
