@@ -352,8 +352,8 @@ static uint32_t count_missing(const parts *p)
 
 /* ---- all parts ---- */
 
-/* Return an error if any part was written from other inputs. A part may come from an earlier
- * run. */
+/* Return an error if any part was written from inputs that differ from this run's, which is
+ * possible because a part may come from an earlier run. */
 static int check_inputs(const parts *p, sgt_error *err)
 {
     char part[SGT_PATH];
