@@ -18,8 +18,8 @@
 typedef struct sgt_normalizer {
     uint8_t *text;
     size_t used, room;
-    /* array: decomposed code points of one extent, followed by the same number of elements as
-     * scratch memory for sorting */
+    /* array of 2 * point_room elements: the decomposed code points of one extent, then scratch
+     * memory for sorting them */
     int32_t *points;
     size_t count, point_room;
 } sgt_normalizer;
