@@ -90,8 +90,8 @@ typedef uint64_t pair_key;
 typedef struct pair {
     pair_key key; /* 0: free slot (ids begin at 1) */
     int64_t count;
-    /* the words that may contain the pair form a linked list in trainer.holders; this is the index
-     * of the list's first element, which was added last, or 0 if the list is empty */
+    /* Index in trainer.holders of the first element of a linked list, or 0 if the list is empty.
+     * The list has the words that may contain the pair; its first element was added last. */
     uint32_t last;
 } pair;
 
