@@ -114,7 +114,7 @@ typedef struct sgt_kernels {
      *   tanh: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))   erf: 0.5 x (1 + erf(x/sqrt 2)) */
     void (*gelu)(float *out, const float *x, size_t n, sgt_gelu_kind kind);
 
-    /* Gradient of GELU for n numbers: dx = dout * gelu'(x). dx may be the same array as dout. */
+    /* Gradient of GELU for n elements: dx = dout * gelu'(x). dx may be the same array as dout. */
     void (*gelu_backward)(float *dx, const float *dout, const float *x, size_t n,
                           sgt_gelu_kind kind);
 
@@ -183,11 +183,11 @@ typedef struct sgt_kernels {
     /* same as bias_backward, but with dout in bfloat16 */
     void (*bias_backward_bf16)(float *db, const uint16_t *dout, size_t n, size_t C, size_t ld);
 
-    /* Round each number in x to the nearest number of the format `to`, ties to even, and store the
+    /* Round each element of x to the nearest number of the format `to`, ties to even, and store the
      * rounded number as float32. `out` may be the same array as x. */
     void (*round_to)(float *out, const float *x, size_t n, sgt_rounding to);
 
-    /* Round each number in x to bfloat16 as round_to does, and store the result as bfloat16. */
+    /* Round each element of x to bfloat16 as round_to does, and store the result as bfloat16. */
     void (*to_bf16)(uint16_t *out, const float *x, size_t n);
 
     void (*add)(float *x, const float *y, size_t n); /* x += y */
@@ -196,9 +196,9 @@ typedef struct sgt_kernels {
      * parameters there in bfloat16, rounded exactly as to_bf16 does. */
     void (*adamw)(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a,
                   uint16_t *copy);
-    /* Do the same as adamw, but with m and v stored in bfloat16. The new moments are computed in
-     * float32, and p is updated from them. Then the moments are stored with stochastic rounding
-     * (kernels/moments.h). */
+    /* Update n parameters p by the formula at sgt_adamw, like `adamw`, but with moments m and v
+     * that are stored in bfloat16. The new moments are computed in float32, and p is updated from
+     * them. Then they are stored with stochastic rounding (kernels/moments.h). */
     void (*adamw_bf16)(float *p, uint16_t *m, uint16_t *v, const float *g, size_t n,
                        const sgt_adamw *a, const sgt_random *r, uint16_t *copy);
     void (*sgd)(float *p, float *m, const float *g, size_t n, const sgt_sgd *o);
@@ -234,7 +234,7 @@ typedef struct sgt_gemm_shape {
     size_t lda, ldb, ldc;
     int bias;       /* add bias[n] to each row */
     int accumulate; /* add to the content of C */
-    int bf16;       /* 1: A and B are bfloat16; lda and ldb then count bfloat16 numbers */
+    int bf16;       /* 1: A and B are bfloat16, and lda and ldb count bfloat16 elements */
     /* Scratch memory of sgt_gemm_scratch(threads) bytes, SGT_ARENA_ALIGN-aligned, which the caller
      * owns. Plans whose products never run at the same time may share it. NULL: the plan allocates
      * its own scratch memory. */

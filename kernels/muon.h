@@ -74,7 +74,7 @@ void sgt_muon_free(sgt_muon *u);
 void sgt_muon_run(const sgt_muon *u, float *p, float *m, const float *g, const sgt_muon_update *o);
 
 /* Compute the update directly from its definition, with sums in double. Only rows, columns,
- * rounding and format of the shape are used. `room` must hold 2*rows*columns + 2*n*n numbers, where
+ * rounding and format of the shape are used. `room` must hold 2*rows*columns + 2*n*n doubles, where
  * n is the smaller of rows and columns. */
 void sgt_muon_ref(float *p, float *m, const float *g, const sgt_muon_shape *s,
                   const sgt_muon_update *o, double *room);

@@ -459,7 +459,8 @@ static void backward_block(const attention_parts *a, size_t i0, size_t rows, siz
                      (used - from) / GROUP, 1);
     }
     for (size_t c0 = 0, last = 0; c0 < keys; c0 += ROWS) {
-        size_t first = diagonal ? c0 : 0; /* queries before c0 do not see these keys */
+        /* in the block on the diagonal, queries before c0 precede these keys and do not see them */
+        size_t first = diagonal ? c0 : 0;
         while (last < rows && attention_first(a, i0 + last, j0) < c0 + ROWS) last++;
         /* the last group may also hold a query that sees none of these keys; its p and ds are 0 */
         size_t terms = (last - first + GROUP - 1) / GROUP, at = first / GROUP * BLOCK + c0;

@@ -220,7 +220,7 @@ SGT_INLINE attention_lanes attention_lanes_from(const attention_parts *a, size_t
     return l;
 }
 
-/* Return a mask of the queries in `l` that see key number `key`. */
+/* Return a mask of the queries in `l` that see the key with index `key`. */
 SGT_INLINE __mmask16 attention_visible(const attention_lanes *l, size_t key)
 {
     __m512i k = _mm512_set1_epi32((int)key);

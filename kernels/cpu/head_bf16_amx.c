@@ -50,8 +50,9 @@ enum {
     STEPS_BYTES = STEPS * PAIR
 };
 
-/* Sizes, and the arrays in sgt_head.memory. A pair of tiles (amx.h) has PAIR bytes. k is the index
- * over which a matrix product sums. */
+/* The sizes of the head, and the arrays that sgt_head.memory holds. Shapes of operands count pairs
+ * of tiles (amx.h), PAIR bytes each. For each operand, k is the index over which its matrix product
+ * sums. */
 typedef struct head {
     size_t n, V, C;
     /* sizes in units of SIDE, rounded up: `rows` is n / SIDE, `words` is V / SIDE (words of the
@@ -75,9 +76,9 @@ typedef struct head {
      * x) each */
     float *dxt;
     float *subtracted, *largest, *sum, *factor; /* (parts, lanes) */
-    /* (lanes) each, with one float per row of x. reference: the number r_i (see the top of this
-     * file); at_target: the logit of the row's target; common: the row's factor, which is the same
-     * in all parts that are not mixed. */
+    /* (lanes) each, with one float per row of x. reference: r_i, which is subtracted from the row's
+     * logits (see the top of this file); at_target: the logit of the row's target; common: the
+     * row's factor, which is the same in all parts that are not mixed. */
     float *reference, *at_target, *common;
     double *squares; /* sum of squares of dw for each task */
     /* (parts) array: 1 if the part is mixed: at least one row subtracts not its reference but its
@@ -204,7 +205,7 @@ SGT_INLINE vf exp_of(vf x)
 }
 
 /* Compute e of part p for W rows of x, from row `lane` on, from the part's transposed logits
- * (columns, SIDE). Also store three numbers for each row: the largest logit in the part, what was
+ * (columns, SIDE). Also store three values for each row: the largest logit in the part, what was
  * subtracted from the logits, and the sum of e. What is subtracted is the row's reference. But if a
  * logit exceeds it by more than ABOVE, it is the largest logit, and the part is marked as mixed. */
 static void exp_lanes(const head *r, const float *logits, size_t p, size_t columns, size_t lane)
@@ -298,8 +299,8 @@ static int is_greedy(const head *r, size_t i)
     return r->at_target[i] >= max;
 }
 
-/* Subtract 1 from the probability of row i's target. `max` is the largest number that any part has
- * subtracted from the row's logits. `below` is the number that the target's part has subtracted,
+/* Subtract 1 from the probability of row i's target. `max` is the largest value that any part has
+ * subtracted from the row's logits. `below` is the value that the target's part has subtracted,
  * minus max. If it is less than -60, the part's probabilities in this row are negligible (below
  * about e^-60). Then its entries of e become 0, except the target's, which becomes -1, and the part
  * becomes mixed, so that its own factor is used. */
@@ -436,7 +437,8 @@ static void input_gradients(const head *r, float *dx, int threads)
 
 /* ---- the gradient of the weights ---- */
 
-/* Pack column block c of x (SIDE columns), each row multiplied by its factor. */
+/* Pack column block c of x (SIDE columns) as right pairs for the product that gives dw. Row i of x
+ * is multiplied by factor[i]. */
 static void pack_factored(const head *r, char *out, const float *factor, size_t c)
 {
     for (size_t b = 0; b < r->rows; b++)
@@ -445,9 +447,9 @@ static void pack_factored(const head *r, char *out, const float *factor, size_t 
                           least(SIDE, r->C - c * SIDE));
 }
 
-/* Write up to 256 columns of a row of dw, or add to them if `add` is set. `sum` points to the row
- * in the first of several blocks of SIDE columns, which are BLOCK_BYTES apart. Return the sum of
- * squares of the new elements. */
+/* Store up to 256 columns of a row of dw, or add them to it if `add` is set. The sums are in blocks
+ * of SIDE columns, which are BLOCK_BYTES apart; `sum` points to the row in the first of these
+ * blocks. Return the sum of squares of the new elements. */
 static double finish_weights(float *dw, const float *sum, size_t columns, int add, int streams)
 {
     vf squares = vset(0);

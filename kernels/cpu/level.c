@@ -421,8 +421,9 @@ static void dropout(float *out, const float *x, size_t n, const sgt_dropout *d)
 
 /* ---- GELU ---- */
 
-/* GELU and its derivative, for W numbers at a time. Both forms (tanh and erf) are x*Phi(x). The
- * error is a few times the rounding error of x. */
+/* GELU and its derivative, for the W elements of a vector. Both forms of GELU (tanh and erf) are
+ * x*Phi(x), where Phi is the distribution function of the normal distribution, or its
+ * approximation. The error of a result is a few times its rounding error. */
 
 /* Return exp(-2u), from which GELU computes 0.5 (1 + tanh u) as 1 / (1 + exp(-2u)). This formula
  * loses no digits by cancellation, whatever the sign of x. */
@@ -596,8 +597,9 @@ SGT_INLINE void dots_tile(float *out, size_t ld_out, const float *x, const void 
             out[i * ld_out + j] = (float)(vtotal(sum[i][j]) + (bias ? (double)bias[j] : 0));
 }
 
-/* Compute `columns` columns of the output: multiply all n rows of x by these rows of the
- * weights. */
+/* Compute `columns` columns of the output, one for each of the first `columns` rows of w: multiply
+ * all n rows of x by these rows of w. `ahead`: where the weights of the next columns are, which are
+ * prefetched meanwhile; NULL: there are none. */
 SGT_INLINE void dots_columns(float *out, size_t ld_out, const float *x, const void *w,
                              const float *bias, size_t n, size_t k, const char *ahead, int columns,
                              int bf16)

@@ -113,8 +113,8 @@ static void finish(const sgt_muon *u, float *x, uint16_t *packed, size_t n)
     if (u->s.bf16) k->to_bf16(packed, x, n);
 }
 
-/* Compute out = f*x + h*y for n numbers, and round the result with `finish`. `out` may be the same
- * array as x or y. */
+/* Compute out = f*x + h*y for arrays of n elements, and round the result with `finish`. `out` may
+ * be the same array as x or y. */
 static void mix(const sgt_muon *u, float *out, float f, const float *x, float h, const float *y,
                 uint16_t *packed, size_t n)
 {

@@ -60,8 +60,8 @@ static void plan(peak *p, int bf16)
     p->each = p->scratch + 2 * p->operand + side * side * sizeof(float);
 }
 
-/* Fill x with numbers from 1 to 2, valid as floats and as pairs of bfloat16. With zeros, the CPU
- * would draw less power and so run faster. */
+/* Fill x with values from 1 to 2, which are valid both as floats and as pairs of bfloat16. With
+ * zeros, the CPU would draw less power and so run faster. */
 static void fill(char *x, size_t bytes)
 {
     for (uint32_t i = 0; i < bytes / sizeof i; i++) {
@@ -90,8 +90,8 @@ static void time_one(const peak *p, times *t)
     else if (took < t->next) t->next = took;
 }
 
-/* Return whether a thread's measurement is complete: its two fastest times are close enough, or a
- * limit of time or number is reached. */
+/* Return whether a thread has measured enough: its two fastest times are close to each other, or it
+ * has reached the maximum time or the maximum number of products. */
 static int is_over(const times *t)
 {
     if (t->count >= MOST || t->spent >= SPEND_MOST) return 1;

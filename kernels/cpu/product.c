@@ -446,9 +446,9 @@ const sgt_product SGT_NAME(sgt_product) = {
 
 /* ---- softmax ---- */
 
-/* Write 2 W numbers of e with non-temporal stores. Before they are read again, megabytes of other
- * data are written, so they would not stay in a cache anyway. Ordinary stores would first fetch
- * each cache line, which takes as long as computing the exponentials. */
+/* Write 2 * W elements of e with non-temporal stores. Megabytes of other data are written before
+ * these elements are read again, so they would not stay in a cache anyway. Ordinary stores would
+ * first fetch each cache line, which takes as long as computing the exponentials. */
 SGT_INLINE void stream_product_format(char *at, vf low, vf high)
 {
 #if SGT_FOR_bf16

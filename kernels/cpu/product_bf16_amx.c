@@ -128,8 +128,8 @@ static double finish(const block *q, const float *sum, size_t i, size_t rows, si
     return total;
 }
 
-/* Compute up to SIDE rows of the block, from row i on. If squares is not NULL, store the sum of
- * squares of each unit there. */
+/* Compute up to SIDE rows of the block, from row i of C on: one row of units. If `squares` is not
+ * NULL, set squares[v] to the sum of squares of unit v. */
 static void row_of_units(const block *q, size_t i, size_t rows, double *squares)
 {
     for (size_t p = 0; p < q->steps; p += NEAR) {

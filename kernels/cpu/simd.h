@@ -295,7 +295,7 @@ SGT_INLINE vf vload_either(const void *p, size_t at, size_t n, int bf16)
     return n >= W ? vwiden((const uint16_t *)p + at) : vwiden_n((const uint16_t *)p + at, n);
 }
 
-/* Return the largest of n numbers, ignoring NaNs, or -inf if n is 0. */
+/* Return the largest of n floats, ignoring NaNs, or -inf if n is 0. */
 SGT_INLINE float vlargest_of(const float *x, size_t n)
 {
     vf a = vset(-INFINITY), b = a;

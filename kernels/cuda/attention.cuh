@@ -279,7 +279,8 @@ DEV void multiply(float (&c)[M][N][4], const Operand<T> (&a)[M], const Operand<T
     }
 }
 
-// Load the left operand of step k: rows row .. row + 15 of a tile, and the columns of step k.
+// Load the left operand of step k of a product: 16 rows of a tile, from `row` on, and in each of
+// them the 32 bytes of columns that the step covers.
 template <int DP, class T> DEV void left(Operand<T> &a, const T *tile, int row, int k)
 {
     int lane = threadIdx.x % 32;
@@ -406,9 +407,8 @@ DEV float quad_max(float x)
     return fmaxf(x, dev::shfl_xor(x, 2));
 }
 
-// Apply the causal mask: set the score of each key that is later than its query to -infinity.
-// s[n][e] is the score of key number key + 8n + 2t + (e & 1) and query number query + g + 8 (e >>
-// 1).
+// Apply the causal mask: set the score of each key that is later than its query to -infinity. The
+// score s[n][e] belongs to query `query` + g + 8 * (e >> 1) and to key `key` + 8n + 2t + (e & 1).
 template <int N> DEV void mask_later(float (&s)[N][4], int query, int key)
 {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;

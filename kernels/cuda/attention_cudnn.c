@@ -114,7 +114,7 @@ enum form {
     JOINED,            /* out or dout (B, T, H, D) */
     PRODUCT,           /* dout * out */
     ROWS,              /* one number per query (B, H, T) */
-    PAIRS,             /* one number per query and key (B, H, T, T) */
+    PAIRS,             /* one element per query and key (B, H, T, T) */
     PAIRS_TRANSPOSED,  /* one number per key and query */
     /* sums of dQ (B, H, T, D) in the order in which cuDNN's engines write them from tensor cores
      * (F16x16) */

@@ -160,9 +160,10 @@ template <class T, int V> __global__ void __launch_bounds__(THREADS) drop_probs_
     }
 }
 
-// Load V elements of row r, from column c on. p: the probabilities, before dropout. dp: their
-// gradients, that is, those after dropout multiplied by the dropout factors, and 0 where the query
-// does not see the key.
+// Load V elements of row r, from column c on. p: the probabilities before dropout. dp: the
+// gradients of these probabilities. They are the stored gradients, which are those of the
+// probabilities after dropout, multiplied by the dropout factors. dp is 0 for keys that the query
+// does not see.
 template <class T, int V>
 DEV void load_slopes(float (&p)[V], float (&dp)[V], const Scores<T> &a, size_t r, int c)
 {

@@ -8,8 +8,8 @@
 namespace sgt
 {
 
-// The gradients to which one call of fold_columns adds: up to three arrays of C floats, for example
-// those of a weight and a bias.
+// Where fold_columns adds the column sums: up to three arrays of C floats, for example the
+// gradients of a weight and of a bias.
 struct ColumnSums {
     float *out[3];
 };

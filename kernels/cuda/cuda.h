@@ -260,7 +260,8 @@ void sgt_cuda_adamw(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p,
                     float *g, size_t n, size_t decayed, int keep, const sgt_adamw *a,
                     const sgt_cuda_control *c);
 
-/* Do the same as sgt_cuda_adamw, but by the formula at sgt_sgd, with lr and grad_scale from *c. */
+/* Update the parameters p by the formula at sgt_sgd, with lr and grad_scale from *c. copy, keep,
+ * found_inf and spike have the same effect as in sgt_cuda_adamw. */
 void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m,
                          float *g, size_t n, size_t decayed, int keep, const sgt_sgd *o,
                          const sgt_cuda_control *c);

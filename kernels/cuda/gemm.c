@@ -1,7 +1,7 @@
 /* gemm.c: plans matrix products with cuBLASLt, remembers the chosen algorithms as text, and runs
  * the products. The library expects column-major matrices, so it sees our D (m, n) as D^T (n, m).
  * We therefore ask it for D^T = op(B)^T op(A)^T, with our B as the first operand. The library's
- * bias has one number per row of its output, that is, per column of our D. */
+ * bias has one element per row of its output, that is, per column of our D. */
 #include "kernels/cuda/gemm.h"
 
 #include <assert.h>

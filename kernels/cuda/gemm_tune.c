@@ -172,8 +172,8 @@ double sgt_cuda_gemm_expected(const sgt_cuda_gemm_shape *s, double x, double ont
     return x;
 }
 
-/* Return the value of element number `at` of an operand. It is computed from the pattern, so no
- * device memory is read. */
+/* Return the value of the element with index `at` of an operand, as a double. It is computed from
+ * the pattern, so no device memory is read. */
 static double input(const tuner *t, const char *array, sgt_cuda_type type, size_t at)
 {
     size_t byte = (size_t)(array - t->memory) + at * type_bytes(type);
@@ -250,7 +250,7 @@ static void release(tuner *t)
 
 /* ---- one run ---- */
 
-/* Return the device address of checked element number c. */
+/* Return the device address of the element of D that checked[c] describes. */
 static char *place_of(const tuner *t, size_t c)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
