@@ -46,9 +46,10 @@ typedef struct sgt_optim {
     double momentum;
     int nesterov;
     double weight_decay; /* decoupled weight decay, applied only to two-dimensional tensors */
-    /* Maximum global gradient norm: gradients with a larger norm are scaled down to it; 0: no
-     * clipping. With Muon, the norm is that of all gradients, but only those of the other tensors
-     * are scaled down, because Muon normalizes its updates. */
+    /* Maximum norm of the gradient of all parameters together. If the norm is larger, the gradients
+     * are scaled down to it; 0: no clipping. With Muon, the matrices that Muon updates count in the
+     * norm, but only the gradients of the other tensors are scaled down, because Muon normalizes
+     * its updates. */
     double grad_clip;
 } sgt_optim;
 
@@ -77,9 +78,9 @@ typedef struct sgt_schedule {
     /* warmup: number of warm-up steps, possibly more than the run has; steps: number of steps in
      * the run */
     uint64_t warmup, steps;
-    /* first: step at which the schedule begins: 0, or the step of the resume if a resumed run
-     * changed the schedule; from: learning rate just before step `first`, from which a changed
-     * schedule warms up to lr */
+    /* first: step at which the schedule begins. This is 0, or the step of the resume if a resumed
+     * run has another schedule than before. from: learning rate just before step `first`, from
+     * which the new schedule's warm-up starts. */
     uint64_t first;
     double from;
 } sgt_schedule;
@@ -343,7 +344,7 @@ static inline sgt_recompute sgt_recompute_at(const sgt_backend_options *o, size_
 
 typedef struct sgt_batch {
     /* Two (batch, T) arrays. inputs: token ids. targets: the id to predict at each position, which
-     * is the next token; a negative number means that the position has no loss. */
+     * is the next token; a negative value means that the position has no loss. */
     const int32_t *inputs;
     int32_t *targets;
     /* (batch, T) array, used if attention stays within documents: for each token, the index in the
@@ -468,8 +469,8 @@ int sgt_cpu_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds
 
 /* Initialize the parameters as GPT-2 does. Weights come from a normal distribution with standard
  * deviation 0.02, which is divided by sqrt(2 * layers) for projections into the residual stream.
- * Biases are 0, LayerNorm weights 1 and moments 0. Each number depends only on the seed, the tensor
- * and the index in the tensor. */
+ * Biases are 0, LayerNorm weights 1 and moments 0. Each parameter depends only on the seed, its
+ * tensor and its index in the tensor. */
 typedef int sgt_init(sgt_backend *b, const sgt_model *m, uint64_t seed, int threads,
                      sgt_error *err);
 sgt_init sgt_init_parameters;

@@ -95,9 +95,9 @@ typedef enum sgt_device_kind { SGT_DEVICE_AUTO, SGT_DEVICE_CPU, SGT_DEVICE_CUDA 
  * memory. */
 enum { SGT_RECOMPUTE_AUTO = 3 };
 
-/* The values of all options. If an option is one of several words, its field holds the index of the
- * word, which is also a member of the enumeration named at the field. An undecided field is NULL or
- * an SGT_DEFAULT_*. */
+/* The values of all options. The field of an option that takes one of several words holds the
+ * word's index, which is also a value of an enumeration; the comment at the field names it. A field
+ * whose value is not decided yet is NULL or an SGT_DEFAULT_*. */
 typedef struct sgt_config {
     /* init: model to start from; NULL: start from new parameters of the shape `model` */
     const char *data, *val_data, *init, *model;
@@ -170,10 +170,10 @@ int sgt_config_examples(const sgt_config *s);
  * invalid, return SGT_EUSAGE with a message that names it. */
 int sgt_config_step(sgt_config *s, sgt_error *err);
 
-/* Resolve the settings whose defaults depend on the device. `bf16`: 1 if the device multiplies
- * bfloat16 numbers in hardware; bf16 is then the default precision. If the device is a CPU, each
- * option that only CUDA supports is reset to its default. If the user set such an option, the
- * function returns SGT_EUNSUPPORTED with a message that names it. */
+/* Resolve the settings whose defaults depend on the device. `bf16`: 1 if the device has hardware
+ * for bfloat16 products; bf16 is then the default precision. If the device is a CPU, each option
+ * that only CUDA supports is reset to its default. If the user set such an option, the function
+ * returns SGT_EUNSUPPORTED with a message that names it. */
 int sgt_config_take_device(sgt_config *s, int cuda, int bf16, sgt_error *err);
 
 /* Which options sgt_config_merge copies from a JSON object. */

@@ -78,9 +78,10 @@ static int merge_changed(const sgt_trainer *t, sgt_merge which, sgt_error *err)
     return rc;
 }
 
-/* Decide the number of threads of a resumed run, now that s->threads holds the stored number. `own`
- * is the number from this call's options. Without --threads, keep the stored number, unless it
- * exceeds the default number because this process may use fewer cores. Then use the default. */
+/* Decide how many threads a resumed run uses. s->threads is now the count that the checkpoint
+ * stores; `own` is the count from this call's options. If --threads was not given, keep the stored
+ * count. But if this process may use fewer cores, so that the stored count exceeds the default, use
+ * the default. */
 static void keep_threads(const sgt_trainer *t, uint64_t own)
 {
     sgt_config *s = t->s;
@@ -88,7 +89,7 @@ static void keep_threads(const sgt_trainer *t, uint64_t own)
     if (kept == own) return;
     s->threads = SGT_DEFAULT_COUNT; /* for sgt_trainer_threads */
     if (kept <= (uint64_t)sgt_trainer_threads(t)) s->threads = kept;
-    /* mark the number as set by the user, so that options.json stores it again */
+    /* mark the count as set by the user, so that options.json stores it again */
     s->given[SGT_SET_THREADS] = 1;
 }
 

@@ -134,11 +134,12 @@ typedef struct sgt_cpu_buffers {
     /* gradients: dx of the residual stream (N, C); dln of a LayerNorm's output (N, C) */
     float *dx, *dln;
     float *dwide; /* gradient of qkv (N, 3C), or of the MLP's hidden layer (N, 4C) */
-    /* bfloat16 copies for matrix products: of activations (N, C), output gradients (N, 4C), and
-     * logits (head_rows, ldv) */
+    /* Operands of matrix products that are rounded to bfloat16 from float arrays. packed:
+     * activations (N, C); packed_dy: gradients of a product's output (N, 4C); packed_logits:
+     * gradients of the logits (head_rows, ldv). */
     uint16_t *packed, *packed_dy, *packed_logits;
-    /* (tiles, 2, C) array: for each tile, its partial sums of the gradients of a LayerNorm's weight
-     * and bias */
+    /* (tiles, 2, C) array: the gradients of a LayerNorm's weight and bias, summed over the
+     * positions of each tile only; the sums of all tiles are added later */
     float *partial;
     /* (threads, scratch_floats) array: one row of scratch memory for each thread. Attention uses it
      * and, in bf16, the kernels that compute one row of C floats before rounding it. */
@@ -322,7 +323,7 @@ static inline int sgt_cpu_defers(const sgt_cpu_backend *c)
  * and v must have room for C floats. */
 const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float *m, float *v);
 
-/* Return the size in bytes of one number in the arrays of moments. */
+/* Return the size in bytes of one element of buf.m and buf.v. */
 static inline size_t sgt_cpu_moment_bytes(const sgt_cpu_shape *s)
 {
     return s->o.optim.bf16_moments ? sizeof(uint16_t) : sizeof(float);

@@ -46,10 +46,10 @@ static void *during(sgt_cpu_backend *c, void *at, unsigned first, unsigned last)
 }
 static void *always(sgt_cpu_backend *c, void *at) { return during(c, at, 0, UINT_MAX); }
 
-/* Declare that a block's buffer is written in part `first`, and read in the block's forward and
- * backward parts. If the block recomputes `from` or more (see sgt_recompute), the backward part
- * computes the buffer's contents again. In that case, the buffer is not in use between the forward
- * and the backward part. */
+/* Declare when a block's buffer is in use. Part `first` of the step writes it, and the block's
+ * forward and backward parts read it. If the block recomputes at least `from` (see sgt_recompute),
+ * the backward part computes the contents again before it reads them, so the buffer is not in use
+ * between the two parts. */
 static void *kept(sgt_cpu_backend *c, const sgt_cpu_block *l, void *at, unsigned first,
                   sgt_recompute from)
 {
@@ -157,8 +157,9 @@ static void add_head(sgt_cpu_backend *c)
     end_kind(c, "head");
 }
 
-/* Declare when the buffers that a layer needs only temporarily are in use: some in its forward part
- * (`forward`) and its backward part (`backward`), others only in its backward part. */
+/* Declare when the buffers that all layers share are in use in one layer's parts of a step.
+ * `forward` and `backward` are the indexes of these parts. Some of the buffers are used in both,
+ * others only in the backward part. */
 static void declare_work(sgt_cpu_backend *c, unsigned forward, unsigned backward)
 {
     void *const both[] = {c->buf.dln, c->buf.packed, c->buf.scratch, products(c)};

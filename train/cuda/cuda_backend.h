@@ -44,8 +44,8 @@ typedef struct sgt_cuda_planned {
     const char *name;
 } sgt_cuda_planned;
 
-/* The matrix products of one weight. forward: output; dx: gradient of the input; dw: gradient of
- * the weight, added to a float32 array. */
+/* The matrix products of one weight. forward computes the output of a layer, dx the gradient of its
+ * input, and dw the gradient of the weight, which is added to a float32 array. */
 typedef struct sgt_cuda_linear {
     sgt_cuda_planned forward, dx, dw;
 } sgt_cuda_linear;
@@ -121,8 +121,8 @@ typedef struct sgt_cuda_flat {
     /* Float32 copies of all vectors, which begin at offset `decayed`. Needed only if several ranks
      * train in a 16-bit type, because params then has only this rank's parts. Otherwise NULL. */
     float *vectors;
-    /* for each of the sgt_cuda_buckets buckets, the offset at which it begins; then the end of the
-     * last one */
+    /* offsets at which the sgt_cuda_buckets buckets begin, and then the offset at which the last
+     * bucket ends */
     size_t *bucket_at;
     /* own: number of elements in this rank's parts; own_decayed: number of those that are subject
      * to weight decay, which come first */
@@ -133,8 +133,8 @@ typedef struct sgt_cuda_flat {
     /* working copies, in the number format `type`, of the parameters that this rank owns; NULL if
      * matrix products read params itself */
     void *own_copy;
-    /* 1: parameters have been loaded since the working copies were last computed, so these must be
-     * computed again */
+    /* 1: the working copies are out of date, because parameters have been loaded, and must be
+     * computed again before they are used */
     int stale;
 } sgt_cuda_flat;
 
@@ -154,8 +154,8 @@ typedef struct sgt_cuda_muon {
 /* The kernels and library calls for a step, which are chosen when the backend is opened. */
 typedef struct sgt_cuda_plan {
     uint32_t variants; /* bit set of the variants in use (SGT_VARIANT_*); 0 with --no-fuse */
-    /* 1: a step has only one micro-step, in which matrix products overwrite the gradients of
-     * weights. So the update need not set these gradients to 0. */
+    /* 1: every step has a single micro-step. Matrix products then overwrite the gradients of
+     * weights and do not add to them, so the update need not set these gradients to 0. */
     int written;
     sgt_cuda_gemms *gemms;
     sgt_cuda_linear linear[SGT_CUDA_LINEARS];
@@ -180,10 +180,11 @@ typedef struct sgt_cuda_buffers {
     unsigned char *arena;
     size_t used; /* bytes of the arena laid out so far */
     sgt_cuda_block *blocks;
-    /* share_cheap: first block that recomputes anything; share_inside: first block that recomputes
-     * everything; share_last: last block that recomputes anything; NULL: there is no such block.
-     * Blocks share memory for the activations that they recompute. When the backward pass begins,
-     * it still holds those of share_last. */
+    /* Blocks that recompute activations; NULL: there is no such block. share_cheap: first block
+     * that recomputes anything; share_inside: first block that recomputes everything; share_last:
+     * last block that recomputes anything. The recomputed activations of all these blocks use the
+     * same memory. So when the backward pass begins, this memory still holds the activations of
+     * share_last, which need not be recomputed. */
     sgt_cuda_block *share_cheap, *share_inside, *share_last;
     void *x0, *lnf; /* x0: embeddings (N, C); lnf: output of the last LayerNorm (N, C) */
     float *meanf, *rstdf;

@@ -16,8 +16,8 @@
 /* Maximum number of positions in a micro-step. Kernels use int for indexes of positions, and these
  * may go somewhat beyond the last position, so the limit is half of what int can hold. */
 #define MOST_POSITIONS (1 << 30)
-/* V is padded to a multiple of this number, which is the width of a tile, so that the head's matrix
- * products consist of complete tiles: 50,257 becomes 50,304 */
+/* V is padded to a multiple of the width of a tile, so that the head's matrix products consist of
+ * complete tiles. For example, 50,257 ids are padded to 50,304. */
 #define VOCAB_MULTIPLE 128
 
 static size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
@@ -187,10 +187,10 @@ static void *during(sgt_cuda_backend *c, void *at, unsigned first, unsigned last
 }
 static void *always(sgt_cuda_backend *c, void *at) { return during(c, at, 0, UINT_MAX); }
 
-/* Declare that a block's buffer is written in part `first`, and read in the block's forward and
- * backward parts. If the block recomputes `from` or more (see sgt_recompute), the backward part
- * computes the buffer's contents again. In that case, the buffer is not in use between the forward
- * and the backward part. */
+/* Declare when a block's buffer is in use. Part `first` of the step writes it, and the block's
+ * forward and backward parts read it. If the block recomputes at least `from` (see sgt_recompute),
+ * the backward part computes the contents again before it reads them, so the buffer is not in use
+ * between the two parts. */
 static void *kept(sgt_cuda_backend *c, const sgt_cuda_block *l, void *at, unsigned first,
                   sgt_recompute from)
 {
@@ -336,9 +336,10 @@ static void *cudnn_space(sgt_cuda_backend *c)
                                                                : add_buffer(c, bytes);
 }
 
-/* Declare when the buffers that a layer needs only temporarily are in use: some in its forward and
- * its backward part, others only in its backward part. cuDNN's workspace is declared here even if
- * it shares the memory of the logits. */
+/* Declare when the buffers that all layers share are in use in one layer's parts of a step.
+ * `forward` and `backward` are the indexes of these parts. Some of the buffers are used in both,
+ * others only in the backward part. cuDNN's workspace is declared here even if it shares the memory
+ * of the logits. */
 static void declare_work(sgt_cuda_backend *c, unsigned forward, unsigned backward)
 {
     const sgt_cuda_naive *n = &c->plan.naive;
@@ -417,9 +418,9 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c)
 
 /* ---- estimates before a run ---- */
 
-/* Return which implementation of attention will probably be used, to estimate memory without a
- * device. Our kernels and cuDNN's need the same memory in this estimate, so either may be
- * returned. */
+/* Return which implementation of attention to assume for an estimate of memory without a device.
+ * Only naive attention needs other amounts of memory; our kernels and cuDNN's count as equal, so
+ * SGT_PATH_OWN stands for both. */
 static sgt_cuda_path likely_path(const sgt_backend_options *o, size_t D)
 {
     if (o->attention == SGT_ATTENTION_NAIVE) return SGT_PATH_NAIVE;

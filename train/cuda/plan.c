@@ -58,10 +58,10 @@ static sgt_cuda_gemm_shape dw_shape(const sgt_cuda_backend *c, size_t in, size_t
     return s;
 }
 
-/* Plan the matrix products of a block's weight. The bias gradients of qkv and fc are computed at
- * the same time as dw. dw would normally occupy all multiprocessors until it ends, so that no other
- * kernel could run. With the variant bias-room, it leaves 12 of an H100's 132 multiprocessors to
- * the bias gradients. */
+/* Plan the matrix products of one of a block's weights. The bias gradients of qkv and fc are
+ * computed on another stream while dw runs. Normally dw occupies all multiprocessors until it ends,
+ * so no other kernel can start meanwhile. With the variant bias-room, dw uses only ten of eleven
+ * multiprocessors and leaves the rest (12 of an H100's 132) to the bias gradient. */
 static int plan_linear(sgt_cuda_backend *c, int which, sgt_error *err)
 {
     const sgt_cuda_layer *l = sgt_cuda_layers + which;

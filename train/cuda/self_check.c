@@ -17,9 +17,9 @@
 #include "kernels/cuda/runtime.h"
 #include "train/cuda/cuda_backend.h"
 
-/* The table of paths, in the order in which they are tried. A path comes after all paths that it
- * uses. The first path's time limit includes loading the kernels and cuBLASLt, and cuDNN's limit
- * includes compiling its kernels. */
+/* The paths, in the order in which they are tried: a path comes after those that it uses itself.
+ * `seconds` is the time limit for a path. That of the first path includes loading the kernels and
+ * cuBLASLt, and that of cuDNN includes compiling its kernels. */
 static const struct row {
     const char *name;
     int seconds;

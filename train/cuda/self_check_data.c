@@ -1,4 +1,5 @@
-/* self_check_data.c: memory and input numbers for the checks of the self-check. */
+/* self_check_data.c: allocates memory for the checks of the self-check, and fills their input
+ * arrays. */
 #include "train/cuda/self_check.h"
 
 #include <math.h>

@@ -23,8 +23,8 @@ typedef struct form {
      * contents of D are added */
     int added;
     size_t batch; /* number of matrix products per call; 0 means 1 */
-    /* D = f * product + h * (array `added`); f = 0: the form has no factors and is computed by
-     * sgt_cuda_gemm_run */
+    /* factors for sgt_cuda_gemm_run_mixed: D = f * product + h * (array `added`). f = 0: the
+     * product has no such factors, and sgt_cuda_gemm_run computes it. */
     float f, h;
     int same; /* 1: B is A itself */
 } form;
@@ -89,7 +89,7 @@ static double product(const products *p, size_t i, size_t j)
     return p->form->f ? (double)p->form->f * sum : sum;
 }
 
-/* Return the number that is added to element (i, j) of the product. It is 0 unless the product
+/* Return the value that the array `added` contributes to element (i, j) of D: 0 unless the product
  * accumulates. */
 static double added(const products *p, size_t i, size_t j)
 {

@@ -84,8 +84,8 @@ struct sgt_feed {
     sgt_feed_options o;
     uint64_t given; /* number of batches returned so far */
     sgt_stream *stream;
-    /* batches that sgt_feed_next has returned and whose memory must not be reused yet, oldest
-     * first */
+    /* batches that the caller may still be using, because sgt_feed_next returned them at most
+     * o.hold calls ago; oldest first */
     const sgt_loader_batch *held[SGT_FEED_HOLD + 1];
     unsigned holding;
     /* (threads) array: one element for each thread that prepares batches; NULL: no trace */

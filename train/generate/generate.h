@@ -45,7 +45,7 @@ typedef struct sgt_decoder_options {
     uint32_t window;
     int threads; /* 0: all available cores */
     /* 1: round weight matrices to bfloat16, which halves their memory and makes the decoder nearly
-     * twice as fast. All other numbers, including the inputs of matrix products, stay float32. */
+     * twice as fast. Everything else, including the inputs of matrix products, stays float32. */
     int bf16;
 } sgt_decoder_options;
 
@@ -146,7 +146,7 @@ typedef struct sgt_generate_options {
     /* id of the end of text, which ends a continuation and is not passed to `token`; negative:
      * none */
     int64_t eot;
-    uint32_t ids; /* only ids below this number can be chosen; 0: all ids of the model */
+    uint32_t ids; /* only ids below this one can be chosen; 0: all ids of the model */
     sgt_notice notice;
     const sgt_stop *stop;
     /* Callbacks. `token` is called with each generated token, and `end` when a continuation has
@@ -161,8 +161,8 @@ typedef struct sgt_generate_result {
     /* prompt_tokens: number of tokens that the decoder has processed as part of prompts, including
      * tokens that it processed again after a window was full; tokens: number of generated tokens */
     uint64_t prompt_tokens, tokens;
-    /* prompt_seconds: time in decoder runs that processed tokens of prompts; token_seconds: time in
-     * all other decoder runs */
+    /* Seconds spent in the decoder. prompt_seconds: in runs that processed tokens of prompts;
+     * token_seconds: in all other runs. */
     double prompt_seconds, token_seconds;
 } sgt_generate_result;
 

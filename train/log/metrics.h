@@ -50,10 +50,10 @@ size_t sgt_metrics_list(const sgt_metrics *m, sgt_metric list[SGT_METRICS]);
  * become null. */
 char *sgt_metrics_json(char *buf, size_t n, const sgt_metrics *m);
 
-/* The sum of the losses of some targets, in nats, and the bytes of text that these targets stand
- * for. From these, sgt_bits_per_byte computes a loss that allows a comparison of models with
- * different vocabularies; losses per token do not. Targets without text, such as the end of text,
- * do not count. */
+/* The loss of some targets, summed in nats, and the length of the text that these targets stand
+ * for, in bytes. sgt_bits_per_byte divides one by the other. A loss per byte allows a comparison of
+ * models with different vocabularies; a loss per token does not. Targets without text, such as the
+ * end of text, do not count. */
 typedef struct sgt_text_loss {
     double nats, bytes;
 } sgt_text_loss;
@@ -79,7 +79,7 @@ double sgt_bits_per_byte(const sgt_text_loss *s);
 double sgt_flops_per_token(const sgt_model *m, uint64_t seq);
 
 /* Return the fraction rate / *peak, at most 1, where both speeds are in operations per second. The
- * result is rounded as in log.jsonl, so that all outputs show the same number. If `rate` was
+ * result is rounded as in log.jsonl, so that all outputs show the same value. If `rate` was
  * measured exactly (`exact` = 1) and exceeds *peak, the peak was underestimated: set *peak to
  * `rate`. Return 0 if `rate` or *peak is unknown. */
 double sgt_mfu(double rate, double *peak, int exact);

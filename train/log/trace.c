@@ -359,8 +359,8 @@ static int close_window(sgt_trace *t, sgt_error *err)
     return rc;
 }
 
-/* Reserve memory for twice as many events as the last step had. An evaluation may follow the next
- * step, and its events need memory, too. */
+/* Reserve memory for the next step: for twice as many events as the last step had, because an
+ * evaluation may follow, whose events need memory, too. */
 static void grow(sgt_trace *t)
 {
     pthread_mutex_lock(&t->lock);

@@ -101,7 +101,7 @@ typedef struct sgt_trace_event {
     int track;
     /* 0, or the index of a block plus 1; the trace then shows the span's name as "h.INDEX NAME" */
     uint32_t layer;
-    /* name under which the trace shows the number `value`, for example "step"; NULL: no number */
+    /* name under which the trace shows `value`, for example "step"; NULL: it shows no value */
     const char *key;
     uint64_t value;
 } sgt_trace_event;

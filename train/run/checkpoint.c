@@ -239,8 +239,8 @@ static json_t *scaler_json(const sgt_checkpoint_state *s)
                      (json_int_t)s->scaler.good_steps, "skipped", (json_int_t)s->scaler.skipped);
 }
 
-/* Return the history of losses and norms for --skip-spikes as JSON. Its numbers have enough digits
- * to be read back exactly. */
+/* Return the history of losses and gradient norms for --skip-spikes as JSON. They are written with
+ * enough digits to be read back exactly. */
 static json_t *outliers_json(const sgt_outliers *o)
 {
     json_t *loss = json_array(), *norm = json_array();

@@ -221,8 +221,8 @@ typedef struct llmc_file {
     const char *path;
     sgt_model model;
     uint64_t padded; /* number of rows of wte in the file, including padding rows */
-    size_t width;    /* bytes per number: 4 for float32, 2 for bfloat16 */
-    uint64_t at;     /* byte offset in the file of the next number to read */
+    size_t width;    /* bytes per parameter: 4 for float32, 2 for bfloat16 */
+    uint64_t at;     /* byte offset in the file of the next parameter to read */
 } llmc_file;
 
 /* Check that the file has the size of the header, the parameters and the padding rows of wte. */

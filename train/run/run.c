@@ -119,9 +119,9 @@ int sgt_run_named(char to[SGT_PATH], const char *path, sgt_error *err)
     return rc < 0 ? rc : 1;
 }
 
-/* Return whether the error rc, which a check of the checkpoint `dir` returned, means that the
- * checkpoint is incomplete. Other errors, such as a disk error or a lack of memory, do not mean
- * that. */
+/* `rc` is the error with which a check of the checkpoint `dir` failed. Return whether it means that
+ * the checkpoint is incomplete: a file is missing or damaged. A disk error or a lack of memory does
+ * not mean that. */
 static int is_incomplete(const char *dir, int rc)
 {
     static const char *const files[] = {"config.json", "model.safetensors", "optimizer.safetensors",
