@@ -163,9 +163,9 @@ static void unpack_rows(float *out, size_t ld, const float *x, size_t width, siz
 
 /* ---- forward ---- */
 
-/* Arrays in the scratch memory, with their shapes; elements are floats, or groups in packed arrays.
- * "Packed along", "packed down" and "packed transposed" refer to pack_along, pack_down and
- * pack_transposed. */
+/* Arrays in the scratch memory, with their shapes. The elements of packed arrays are groups; those
+ * of the others are floats. "Packed along", "packed down" and "packed transposed" mean: by
+ * pack_along, pack_down or pack_transposed. */
 typedef struct attention_parts {
     size_t width;              /* D rounded up to whole vectors of groups */
     size_t rows;               /* T rounded up to whole blocks */
@@ -176,8 +176,8 @@ typedef struct attention_parts {
     float *s, *dp;             /* s: scores; dp: gradients of probabilities; (BLOCK, BLOCK) each */
     float *p, *ds; /* p: probabilities; ds: score gradients; packed along: (BLOCK, BLOCK/GROUP) */
     float *p_down, *ds_down; /* p and ds packed down, (BLOCK/GROUP, BLOCK) */
-    /* Arrays for sums: dq (rows, width), dk (BLOCK, width) and dv (BLOCK, width) for the gradients.
-     * The forward pass stores its output in dq. */
+    /* Sums of gradients: dq (rows, width) of all queries, dk and dv (BLOCK, width) of one block of
+     * keys. The forward pass uses dq for its output. */
     float *dq, *dk, *dv;
     /* (rows) each, with one float per query i: lse is the log-sum-exp of its scores; delta is the
      * dot product of dout_i and out_i */

@@ -53,8 +53,8 @@ typedef struct attention_parts {
     /* s: transposed scores of CHUNK blocks of keys; dp: transposed gradients of probabilities of
      * one block */
     float *s, *dp;
-    /* (blocks, deep) blocks of the transposed gradient dQ'. The forward pass uses (deep) blocks for
-     * the transposed output O'. */
+    /* (blocks, deep) blocks: the gradient dQ', transposed. The forward pass uses the first `deep`
+     * blocks for the output O' of a block of queries, transposed. */
     float *dq;
     float *dk, *dv; /* (AROUND, deep) blocks */
     /* (blocks * SIDE) each, with one float per query i, 0 past T: lse is the log-sum-exp of its

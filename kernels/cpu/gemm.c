@@ -17,7 +17,9 @@ struct sgt_gemm {
     size_t blocks_m, blocks_n; /* number of blocks in each direction */
     int threads;
     char *scratch; /* scratch memory: scratch_of_thread() bytes for each thread */
-    void *taken;   /* scratch memory that the plan allocated itself and must free; NULL: none */
+    /* the scratch memory if the plan allocated it itself and must free it; NULL: it is the
+     * caller's */
+    void *taken;
     /* for each unit of C (see product.h), the sum of squares of its elements; NULL if not
      * requested */
     double *squares;

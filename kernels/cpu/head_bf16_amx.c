@@ -69,11 +69,11 @@ typedef struct head {
     char *e;
     /* (rows, deep) right pairs of x: k is the channel, and a column of the pair is a row of x */
     char *xt;
-    /* (deep, rows) right pairs of x, whose rows are multiplied by their factors: k is the row of x.
-     * They share the memory of xt, which is no longer needed then. */
+    /* (deep, rows) right pairs for dw: the rows of x, multiplied by their factors; k is the row of
+     * x. They use the memory of xt, which is no longer needed then. */
     char *fx;
-    /* (rows, deep) blocks of SIDE x SIDE sums of dx', the transposed gradient: (channels, rows of
-     * x) each */
+    /* (rows, deep) blocks of SIDE x SIDE floats, in which dx' is summed: the transposed gradient of
+     * x. In a block, rows are channels and columns are rows of x. */
     float *dxt;
     float *subtracted, *largest, *sum, *factor; /* (parts, lanes) */
     /* (lanes) each, with one float per row of x. reference: r_i, which is subtracted from the row's

@@ -23,9 +23,9 @@ enum {
     ROUGHLY = 512 << 10 /* size in bytes assumed for an L2 cache of unknown size */
 };
 
-/* State of a measurement. Each thread multiplies its own (side, side) matrices, which fit in its L2
- * cache together with the packed copy of B. Only the fastest product of a thread counts, because
- * other programs may have used its core during the other products. */
+/* State of a measurement. Each thread multiplies matrices of its own, of shape (side, side). They
+ * fit in the thread's L2 cache, together with the packed copy of B. Only the fastest product of a
+ * thread counts, because other programs may have slowed down the others. */
 typedef struct peak {
     const sgt_product *own;
     sgt_gemm_shape s;

@@ -28,7 +28,9 @@ struct sgt_lt_algo {
 struct sgt_lt_result {
     struct sgt_lt_algo algo;
     size_t workspace; /* bytes of workspace that the algorithm needs */
-    int state; /* status; 0: the algorithm can be used, and `algo` and `workspace` are valid */
+    /* status of this result; 0: the algorithm can be used, else `algo` and `workspace` are not
+     * valid */
+    int state;
     float waves;
     int reserved[4];
 };

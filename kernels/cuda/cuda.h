@@ -30,8 +30,9 @@ extern "C" {
 typedef enum sgt_cuda_type { SGT_F32, SGT_BF16, SGT_F16 } sgt_cuda_type;
 typedef struct CUstream_st *sgt_cuda_stream; /* cudaStream_t */
 
-/* State that controls a training step. It is in device memory, so that the host need not wait for
- * results. Initialize it to zeros, except growth_interval and the fields of the loss scale. */
+/* Results and factors that the kernels of a training step exchange. They are in device memory, so
+ * that the host need not wait for results. The caller sets all to 0 at first, except
+ * growth_interval and the fields of the loss scale. */
 typedef struct sgt_cuda_control {
     float lr; /* learning rate, set by sgt_cuda_begin_update */
     /* factor by which the gradient of each target's loss is multiplied: about 1/(number of targets

@@ -28,8 +28,8 @@ static const uint32_t lt_epilogues[] = {SGT_LT_EPILOGUE_DEFAULT, SGT_LT_EPILOGUE
 
 /* ---- shapes ---- */
 
-/* Return a copy of the shape in which each field without effect has a fixed value. Then matrix
- * products that compute the same have the same shape, and share a plan. */
+/* Return a copy of the shape in which every field that has no effect is set to a fixed value.
+ * Shapes of the same computation are then equal, so that they share a plan. */
 static sgt_cuda_gemm_shape plain(const sgt_cuda_gemm_shape *s)
 {
     sgt_cuda_gemm_shape p = *s;

@@ -116,18 +116,18 @@ template <int N> DEV void wgmma_pin(uint32_t (&a)[N][4])
         asm volatile("" : "+r"(a[i][0]), "+r"(a[i][1]), "+r"(a[i][2]), "+r"(a[i][3])::"memory");
 }
 
-/* Make registers ready for a wgmma. Call this before the first wgmma, and before each later one
- * whose accumulator or left operand was read or written by the threads since the wgmma before. Pass
- * the registers that were touched. */
+/* Make registers ready for a wgmma. Call this before the first wgmma, and before every later one
+ * whose accumulator or left operand the threads have read or written since the previous wgmma. Pass
+ * the registers that they have read or written. */
 template <class... R> DEV void wgmma_fence(R &...touched)
 {
     (wgmma_pin(touched), ...);
     HOPPER_ASM("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
-/* wgmma_commit puts all wgmma operations since the last commit in a group. wgmma_wait waits until
- * at most the N newest groups are unfinished. Pass it the accumulators and left operands that the
- * threads use again after the wait. */
+/* wgmma_commit collects all wgmma operations since the last commit in a group. wgmma_wait<N> waits
+ * until all groups but the N newest are finished. Pass it the accumulators and left operands that
+ * the threads use after the wait. */
 DEV void wgmma_commit() { HOPPER_ASM("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int N, class... R> DEV void wgmma_wait(R &...ours)
 {
