@@ -343,7 +343,7 @@ typedef struct sums {
     sgt_text_loss text;
 } sums;
 
-/* Add a row to the members of *all that the backend does not compute: rows, squares and text.
+/* Add a row to those sums in *all that the backend does not compute: rows, squares and text.
  * `losses` are the losses of the row's targets. */
 static void add_row(const sgt_trainer *t, const int32_t *targets, const float *losses, sums *all)
 {

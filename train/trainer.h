@@ -41,8 +41,8 @@ typedef struct sgt_trainer {
      * `from` */
     sgt_checkpoint_state state;
     sgt_trace *trace; /* NULL: no trace */
-    /* (layers) array of sgt_recompute, chosen by --recompute auto to fit in the free memory; NULL:
-     * all layers use the setting `recompute` */
+    /* (layers) array: what each layer recomputes (an sgt_recompute), as chosen by --recompute auto
+     * to fit in memory; NULL: the setting `recompute` applies to all layers */
     uint8_t *recompute_at;
     int dry;       /* 1: only estimate the memory, without training */
     char gpu[256]; /* name of the CUDA device */

@@ -199,9 +199,9 @@ typedef struct sgt_cpu_piece {
     int linear; /* if `muon` is set: SGT_LINEAR_* of the matrix */
 } sgt_cpu_piece;
 
-/* The state of the optimizer's pass over the parameters (update.c). The pass consists of pieces,
- * each of which is a range of one tensor that one task updates. Matrices that Muon updates are not
- * part of it. */
+/* The state of the optimizer's pass over the parameters (update.c). A pass updates one piece after
+ * another. A piece is a range of elements of one tensor, which one task updates. Pieces of matrices
+ * that Muon updates are skipped. */
 typedef struct sgt_cpu_update {
     /* the pieces that this rank updates, in the order of the model's tensors; without ranks, all
      * pieces */

@@ -16,9 +16,9 @@ struct sgt_cpu_group {
     sgt_ranks *r;
     size_t chunk; /* floats sent at a time */
     size_t buckets;
-    /* (buckets, ranks + 1) array. Each row describes how a bucket is divided into parts, one for
-     * each rank: the indexes in buf.params at which the parts begin, and then the index at which
-     * the bucket ends. */
+    /* (buckets, ranks + 1) array. A bucket has one part for each rank. A row of the array has the
+     * indexes in buf.params at which the bucket's parts begin, in ascending order, and then the
+     * index at which the bucket ends. */
     size_t *part;
     /* 1: rotate which rank owns which part from bucket to bucket, so that no rank always owns the
      * first part. Muon needs this because its parts consist of entire matrices, which differ in
@@ -34,8 +34,8 @@ struct sgt_cpu_group {
     /* ready: number of buckets in which this rank's gradients are complete; summed: number of
      * buckets whose gradients the communication thread has summed over all ranks */
     size_t ready, summed;
-    /* stopping = 1: the communication thread must end; rc: its result, 0 or an error that err
-     * describes */
+    /* stopping = 1: the communication thread must end; rc: 0, or the error with which that thread
+     * has failed, which err describes */
     int stopping, rc;
     sgt_error err;
 };

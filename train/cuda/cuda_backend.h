@@ -100,8 +100,7 @@ typedef struct sgt_cuda_shape {
  * bucket. grads and copy contain all tensors on every rank. params, m, v, own_grads and own_copy
  * contain only the parts that this rank owns, one after another. A single rank owns everything. */
 typedef struct sgt_cuda_flat {
-    /* for each tensor of the model, the offset of its first element in grads and copy, in
-     * elements */
+    /* for each tensor of the model, the index of its first element in grads and in copy */
     size_t *tensor_at;
     /* count: number of elements in grads; decayed: number of elements that are subject to weight
      * decay, which come first */
@@ -221,12 +220,13 @@ typedef struct sgt_cuda_buffers {
 /* Streams, events, graphs and pinned memory, and counters of steps and micro-steps. */
 typedef struct sgt_cuda_queue {
     sgt_cuda_stream compute, copies;
-    /* Second stream, on which bias gradients are computed at the same time as other work, because
-     * no kernel of the backward pass waits for them. NULL with --no-fuse; bias gradients are then
-     * computed on `compute`. */
+    /* Second stream, on which bias gradients are computed while `compute` does other work, which is
+     * possible because no kernel of the backward pass reads them. NULL with --no-fuse; bias
+     * gradients are then computed on `compute`. */
     sgt_cuda_stream beside;
     sgt_cuda_event forked, rejoined;
-    /* 1: kernels were enqueued on `beside`, and rejoin has not yet made `compute` wait for them */
+    /* 1: a kernel was enqueued on `beside` for which `compute` has not been made to wait yet (see
+     * rejoin) */
     int branches;
     sgt_cuda_event copied[SGT_CUDA_RING], taken[SGT_CUDA_SLOTS], measured[SGT_CUDA_RING];
     /* Each graph contains the kernels of a micro-step or of an update. last_graph: used instead of

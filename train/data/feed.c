@@ -91,7 +91,7 @@ struct sgt_feed {
     /* (threads) array: one element for each thread that prepares batches; NULL: no trace */
     maker *makers;
     sgt_cursor *cursor; /* used if there is no stream */
-    /* memory of the batches, used in rotation; an element is NULL until its memory is allocated */
+    /* memory for batches, used in rotation; each element is NULL until the first batch needs it */
     void *ring[SGT_FEED_AHEAD + SGT_FEED_HOLD];
 };
 

@@ -28,8 +28,8 @@ struct sgt_decoder {
     const sgt_kernels *k;
     sgt_team team;
     size_t C, H, D, V, tensors;
-    /* (tensors) array: for each tensor, the address of its elements. They are bfloat16 if o.bf16 is
-     * set and is_product is true for the tensor, else float32. */
+    /* (tensors) array: the address of each tensor's elements. They are float32, except that tensors
+     * for which is_product is true are bfloat16 if o.bf16 is set. */
     void **at;
     sgt_arena arena;
     float *keys, *values; /* (layers, sequences, H, window, D) */

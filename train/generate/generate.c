@@ -136,8 +136,7 @@ int32_t sgt_choose(const sgt_choice *c, const float *logits, size_t n, double u,
 
 /* ---- prompts ---- */
 
-/* One of the decoder's sequences, with the prompt that it continues and the tokens generated so
- * far. */
+/* The state of one of the decoder's sequences: which prompt it continues, and the tokens so far. */
 typedef struct slot {
     size_t prompt; /* index of the prompt; NONE: the sequence is not in use */
     /* the tokens that the model sees: those of the prompt (only the last ones if it is too long),

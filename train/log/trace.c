@@ -30,7 +30,8 @@ struct sgt_trace {
     sgt_trace_options o;
     sgt_trace_watcher watcher;
     uint64_t from, to; /* traced steps: from .. to - 1 */
-    /* 1: a step is being traced; atomic, because sgt_trace_now reads it without the lock */
+    /* 1: a step is being traced; accessed atomically, because sgt_trace_now reads it without the
+     * lock */
     int recording;
     int done; /* tracing has ended */
     pthread_mutex_t lock;

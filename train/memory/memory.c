@@ -29,13 +29,14 @@ typedef struct sizing {
     const sgt_trainer *t;
     sgt_backend_options o;
     uint64_t windows; /* number of rows that training reads per epoch; 0: the data is not known */
-    /* memory for preloaded data in bytes; each split is rounded up to complete huge pages */
+    /* bytes of memory for data: preloaded shards (training and validation, each rounded up to whole
+     * huge pages) or a file of examples, and the plan of packed rows */
     uint64_t data;
-    /* memory in bytes that the process uses before the data and the backend are opened; 0 if `room`
-     * is the memory of a device */
+    /* bytes that the process uses before it opens the data and the backend; 0 if `room` is the
+     * memory of a GPU, where these bytes are not */
     uint64_t program;
-    /* upper limit for the run's memory, in bytes: the free memory or --memory-limit; UINT64_MAX:
-     * unknown */
+    /* limit for the run's memory, in bytes: --memory-limit or, without it, the free memory;
+     * UINT64_MAX: unknown */
     uint64_t room;
     /* bytes of memory for the copy of parameters and moments from which a background thread writes
      * checkpoints */

@@ -32,15 +32,16 @@ struct sgt_run {
     char path[SGT_PATH];
     sgt_owner *owner;
     int log;
-    /* 0, or the errno with which the last write to the log failed; lines are then kept in
-     * `waiting`. The thread that saves a checkpoint also reads this field, so it is atomic. */
+    /* 0, or the errno with which the last write to the log failed; later lines are then collected
+     * in `waiting`. Accessed atomically, because the thread that saves a checkpoint reads it,
+     * too. */
     int log_error;
     /* step of the checkpoint with the lowest validation loss; 0: no checkpoint has a validation
      * loss */
     uint64_t best;
     double best_loss;
     char last[LINE]; /* last line of the log */
-    /* the log lines, `waits` bytes in all, that could not be written to the file yet */
+    /* log lines that could not be written to the file yet, one after another: `waits` bytes */
     char *waiting;
     size_t waits, room;
 };
