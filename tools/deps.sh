@@ -39,10 +39,8 @@ heavy() {
     need clang
     links clang -fsanitize=address || echo libclang-rt-dev
     links clang -fopenmp || echo libomp-dev
-    need clang-tidy clang-format cppcheck shellcheck chromium mandoc lowdown zsh fish fio debootstrap
-    have qemu-aarch64 || echo qemu-user
-    have proot || echo proot
-    have aarch64-linux-gnu-gcc || echo gcc-aarch64-linux-gnu
+    need clang-tidy clang-format cppcheck shellcheck chromium mandoc lowdown zsh fish fio debootstrap \
+        qemu-aarch64:qemu-user proot aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu
     links aarch64-linux-gnu-gcc || echo libc6-dev-arm64-cross
 }
 links() { have "$1" && echo 'int main(void) { return 0; }' | "$@" -x c -o /dev/null - > /dev/null 2>&1; }

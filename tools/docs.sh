@@ -29,7 +29,7 @@ markdown() { lowdown -s -thtml --html-no-owasp --out-no-smarty --parse-no-metada
         sed -n "/^\.SH NAME/{n;s|.*\\\\- |- [${name%.*}(${name##*.})](man/$name.html): |p;}" "$manual"
     done
     printf '\n## Pages about the sources\n\n'
-    find ./* -path ./build -prune -o -name '*.md' -print | sed 's|^\./||' | LC_ALL=C sort | while read -r file; do
+    find ./* -path ./build -prune -o -path "./${out%%/*}" -prune -o -name '*.md' -print | sed 's|^\./||' | LC_ALL=C sort | while read -r file; do
         title=$(sed 's/^# //;q' "$file")
         markdown "$title" < "$file" | page "${file%.md}.html"
         echo "- [$file]($file): $title"

@@ -122,7 +122,7 @@ rm libraries/libcudnn.so.9
 gpu 0 -- first
 stdout_matches '^info step, B=2 T=16 bf16: .*, sm_90, our attention$'
 gpu 1 SGT_HOST_FAULT=attention_kernel:error -- curves
-stdout_matches '^skip curve in bf16, cudnn attention: sgt-train: .*libcudnn.so.9 is not'
+stdout_matches '^skip curve in bf16, cudnn attention: sgt-train: .*libcudnn.so.9 was not found'
 stdout_matches '^fail curve in bf16, own attention: exit 1: sgt-train: '
 stdout_matches '^    [|] sgt-train: '
 grep -q '^sgt-train: .' r.jsonl.log || fail 'the log has nothing of it'

@@ -82,9 +82,12 @@ stdout_lines 8
 stdout_matches '^rows::widen$'
 stdout_matches '^split_levels::many_bits_at_every_place$'
 
+one_step=-singlestep # QEMU 8.1 renamed the option
+! qemu-aarch64 -h | grep -q one-insn-per-tb || one_step=-one-insn-per-tb
+
 # instructions WHAT LEVEL TEXT: print how many instructions the program executes
 instructions() {
-    qemu-aarch64 -singlestep -d exec,nochain -D /dev/stdout ./both "$1" "$2" < "$3" | grep -c '^Trace'
+    qemu-aarch64 $one_step -d exec,nochain -D /dev/stdout ./both "$1" "$2" < "$3" | grep -c '^Trace'
 }
 for what in split rows; do
     for text in README.md tokenize/text/split.c tests/data/tokenize/cases.txt tokenize/vocab/gpt2.bpe; do

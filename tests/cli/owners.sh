@@ -103,6 +103,13 @@ stderr_has "out/.work/owner: $waits"
 wait $other || [ $code -eq 0 ] || fail 'both are refused'
 same_folders out one
 
+# --export waits for a dead owner once, and then says what else may be done.
+rm -rf out go
+begin lies far out/.work/sources.jsonl sh tokenize --quiet corpus out
+kill_begun
+run 1 on lies near sgt-inspect --export npy one out
+stderr_has '--force replaces'
+
 rm -rf out go
 begin lies far out/.work/sources.jsonl sh tokenize --quiet corpus out
 kill -STOP $pid

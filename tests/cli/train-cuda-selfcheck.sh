@@ -45,7 +45,7 @@ row 'attention cudnn' 'wrong    the output in bf16 has a relative error of 1, bu
 # Faults are found even if only rows longer than a tile, or only wide heads, are wrong.
 for fault in wrong-long wrong-wide; do
     run 1 env SGT_HOST_CUDNN=$fault sgt-train --self-check
-    row 'attention cudnn' 'wrong    the output in bf16 is off by .*'
+    row 'attention cudnn' 'wrong    the output in bf16 has a relative error of .*'
 done
 # Engines that expect the caller to clear the sums of dQ are not used.
 run 1 env SGT_HOST_CUDNN=adds sgt-train --self-check
@@ -86,21 +86,21 @@ only() { # N FAULTS: exactly N paths must be out
 }
 only 2 'keys_kernel:wrong attention_hopper_kernel:first'
 row 'attention own' 'wrong    dk in bf16 has a relative error of 1, but at most 0.023 is allowed'
-row 'attention hopper' 'wrong    the output in bf16 is off by .*'
+row 'attention hopper' 'wrong    the output in bf16 has a relative error of .*'
 stderr_is 'sgt-train: self-check: 2 of 11 paths are out'
 only 2 'queries_kernel:crash keys_hopper_kernel:first'
 row 'attention own' 'crashed  signal 11, Segmentation fault: a planted crash'
-row 'attention hopper' 'wrong    dk in bf16 is off by .*'
+row 'attention hopper' 'wrong    dk in bf16 has a relative error of .*'
 only 3 'queries_dropout_kernel:wrong queries_hopper_kernel:first product_mixed:wrong'
 row 'attention own' 'wrong    dq with dropout and documents in bf16 has a relative error of 1, but at most 0.027 is allowed'
-row 'attention hopper' 'wrong    dq in bf16 is off by .*'
-row 'products for Muon' 'wrong    A A added, in a batch in bf16: D \(0, 0\) is .*, not .*'
+row 'attention hopper' 'wrong    dq in bf16 has a relative error of .*'
+row 'products for Muon' 'wrong    A A added, in a batch in bf16: D \(0, 0\) is .* instead of .*'
 only 1 product_plain_same:wrong
-row 'products for Muon' 'wrong    A A\^T, in a batch in bf16: D \(0, 0\) is .*, not .*'
+row 'products for Muon' 'wrong    A A\^T, in a batch in bf16: D \(0, 0\) is .* instead of .*'
 only 1 product_mixed_same:wrong
 row 'products for Muon' 'wrong    A A added, in a batch in bf16: .*'
 only 1 attention_kernel:first
-row 'attention own' 'wrong    the output in bf16 is off by .*'
+row 'attention own' 'wrong    the output in bf16 has a relative error of .*'
 stderr_is 'sgt-train: self-check: 1 of 11 paths is out'
 # Naive attention needs matrix products, unlike the other implementations.
 run 1 env SGT_HOST_FAULT=product_plain:crash sgt-train --self-check

@@ -325,7 +325,7 @@ CUDA_CASES_BY_TYPE(cuda_dropout, dropout)
  * 1/2 multiplies by 2, which is exact in every type. */
 template <class T> static void fused_dropout(check *t)
 {
-    for (size_t C : {(size_t)33, (size_t)64}) {
+    for (size_t C : {(size_t)33, (size_t)64, (size_t)768, (size_t)1600}) {
         size_t n = 6;
         sgt_cuda_place place = {9, 4, 2, 3};
         sgt_cuda_dropout drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), 2 * C, 1, SGT_DROP_PROJ,

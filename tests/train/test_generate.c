@@ -129,7 +129,7 @@ Test(generate, bf16_is_float32_of_rounded_matrices)
     scoped(sgt_decoder) *whole = decoder(&f, f.batch, 2, 0, 100);
     scoped_memory float *want = all_logits(&f, whole, 3);
     same_bits(&f, half, want, 3, "bf16");
-    cr_expect((double)(sgt_decoder_bytes(whole) - sgt_decoder_bytes(half)) > 1.9 * matrices,
+    cr_expect((double)sgt_decoder_bytes(whole) - (double)sgt_decoder_bytes(half) > 1.9 * matrices,
               "that is not half the memory");
 }
 

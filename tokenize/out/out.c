@@ -706,8 +706,8 @@ static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     snprintf(o->shards, sizeof o->shards, "%s", r->path);
     if (r->layout) sgt_path(o->shards, o->work, SET);
     if (rc < 0 && o->had_work &&
-        (sgt_owner_lives(sgt_path(owner, o->work, "owner"), NULL, NULL) == 1 ||
-         find_sharer(o, NULL, NULL) == 1))
+        (sgt_owner_lives(sgt_path(owner, o->work, "owner"), &o->who, NULL) == 1 ||
+         find_sharer(o, &o->who, NULL) == 1))
         return at_work(r, 0, err);
     if (rc < 0) return rc;
     if (!o->had_work && r->corpus && r->force != SGT_OUT_ANEW && (rc = is_complete(r, err)) != 0 &&

@@ -125,7 +125,7 @@ int sgt_sink_cut(sgt_sink *s, uint64_t size, sgt_error *err)
     if ((uint64_t)st.st_size < size)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: %lld bytes, expected at least %" PRIu64
-                        " to go on (--force starts over)",
+                        " to continue (--force starts over)",
                         s->path, (long long)st.st_size, size);
     if (ftruncate(s->fd, (off_t)size) < 0 || lseek(s->fd, 0, SEEK_END) < 0)
         return sgt_fail_errno(err, "%s", s->path);

@@ -261,7 +261,7 @@ part_first() {
     name="step, B=$large T=$seq bf16"
     step_of "$name" $large --data "$data" || return 0
     case $(versions "$json"),$step_text,$(cat "$work/err") in
-    *'"cudnn"'*"cuDNN's attention"* | *'"cudnn"'*'a layer both ways'*) ;;
+    *'"cudnn"'*"cuDNN's attention"* | *'"cudnn"'*'forward and backward of a layer'*) ;;
     *'"cudnn"'*) result fail "attention by cuDNN" "it is installed, but was not used: $step_text; $(tail -1 "$work/err")" ;;
     esac
     waited=$(ratio "$(number data_wait_ms | awk '{ print $1 * 100 }')" "$(number ms_per_step)")

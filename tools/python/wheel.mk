@@ -20,13 +20,14 @@ $(W)/versions: $(B)/flags
 # two steps: the first makes one object, in which symbols of glibc are then renamed to their old versions. The
 # tables for C++ exceptions, a twentieth of the wheel, are left out, because no exception is ever caught. Snappy
 # is written in C++; the C++ runtime libstdc++.so.6 exists on every system that accepts manylinux wheels (PEP
-# 600). In glibc 2.28, threads and dlopen are in separate libraries.
+# 600). In glibc 2.28, threads, dlopen and shm_open are in separate
+# libraries.
 archives = $(patsubst -fopenmp,-l:libgomp.a,$(patsubst -l%,-l:lib%.a,$(filter-out -lm -ldl,$(1))))
 for_old_glibc = $(call say,LD,$@)mkdir -p $(@D) && \
     $(CC) -r -nostdlib $(LDFLAGS) -o $(W)/$(@F).o $(filter-out $(OLD),$^) $(call archives,$(1)) && \
     $(OBJCOPY) -R .eh_frame $(2) --redefine-syms=$(W)/versions $(W)/$(@F).o && \
     $(CC) $(ALL_LDFLAGS) -s -o $@ $(W)/$(@F).o $(filter %/glibc.o,$^) -lm \
-    -l:libstdc++.so.6 -Wl,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2
+    -l:libstdc++.so.6 -Wl,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2 -l:librt.so.1
 
 define wheel_library
 $(W)/lib/libsgt-$(1).so.$(ABI): $(B)/obj/sgt-$(1).o $(OLD)
@@ -46,7 +47,7 @@ $(foreach p,$(PROGRAMS),$(eval $(call wheel_program,$(p))))
 WHEEL_CUDA := $(if $(HAVE_NVCC),$(W)/cuda/libsgt-cuda.so)
 $(W)/cuda/libsgt-cuda.so: $(CUDA_CU:%=$(B)/obj/device/%.o) $(CUDA_C:%.c=$(B)/obj/%.o) \
     $(call lib,train kernels loader) $(OLD) | $(CUDA_LIB)
-	$(call for_old_glibc,-L$(dir $(realpath $(HAVE_NVCC)))../lib64 -lcudart_static,-G sgt_cuda) -shared \
+	$(call for_old_glibc,$(addprefix -L$(dir $(realpath $(HAVE_NVCC)))../,lib64 lib) -lcudart_static,-G sgt_cuda) -shared \
 	    -Wl,--version-script=$(CUDA_MAP),-z,defs
 
 # The wheel for aarch64 is cross-compiled with Debian's arm64 libraries.
