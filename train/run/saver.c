@@ -69,8 +69,7 @@ static int map_copy(sgt_saver *s, sgt_error *err)
     uint64_t need = sgt_saver_bytes(m, s->t->s->step.optim.kind),
              available = sgt_memory_available();
     if (need > available)
-        return sgt_fail(err, SGT_ENOMEM,
-                        "the copy needs %.1f GiB of memory, but only %.1f GiB is free",
+        return sgt_fail(err, SGT_ENOMEM, "a copy has %.1f GiB, but only %.1f GiB of memory is free",
                         (double)need / 0x1p30, (double)available / 0x1p30);
     int rc = sgt_arena_map(&s->copy.memory, (size_t)need, 0, err);
     if (rc < 0) return rc;
