@@ -43,7 +43,7 @@ typedef struct walk {
     /* found[form]: number of files that were recognized as this form (sgt_form) by their first
      * bytes */
     size_t found[SGT_FORM_MORE];
-    /* first_found[form]: index in c->files of the first of these files */
+    /* first_found[form]: index in c->files of the first file that was recognized as this form */
     size_t first_found[SGT_FORM_MORE];
     sgt_error *err;
 } walk;
@@ -61,8 +61,8 @@ static int is_ill_formed(const uint8_t *p, size_t n, int whole)
     uint32_t cp;
     if (valid == n) return 0;
     if (whole || n - valid > 3) return 1;
-    /* The last ill-formed unit of p[n] is no error if it may be the beginning of a character whose
-     * other bytes follow in the file. */
+    /* Unless p[n] is the entire file, accept an ill-formed unit at the end of p[n] if it may be the
+     * beginning of a character whose other bytes follow in the file. */
     return sgt_utf8_unit(p + valid, n - valid, &cp) < n - valid || p[valid] < 0xC2 ||
            p[valid] > 0xF4;
 }
@@ -87,14 +87,15 @@ static size_t skip_space(const uint8_t *p, size_t at, size_t n)
     return at;
 }
 
-/* A copy of a stream's first bytes, which the parser may change, followed by 1 + SGT_JSON_PAD
- * newlines. */
+/* A copy of a stream's first bytes, because the JSON parser may change the text that it reads. The
+ * copy ends in 1 + SGT_JSON_PAD newlines: the parser requires that a line ends in a newline, and
+ * that SGT_JSON_PAD bytes after it are readable. */
 typedef struct beginning {
     const sgt_json_path *path;
     uint8_t *text, *scratch; /* scratch has the same size as text */
     size_t n;
     int whole; /* 1: `text` is the whole stream */
-    int last;  /* 1: decide the form by these bytes; 0: SGT_FORM_MORE may ask for more */
+    int last;  /* 1: decide the form by these bytes only; 0: SGT_FORM_MORE may ask for more bytes */
 } beginning;
 
 /* Return the form (sgt_form) of a text whose first line begins with a brace at `at`. */
@@ -123,8 +124,9 @@ static sgt_form classify_array(const beginning *b, size_t at)
     at = skip_space(b->text, at + 1, b->n);
     if (at < b->n && b->text[at] != '{') return SGT_FORM_TEXT;
     if (!sgt_json_line(b->path, b->text + at, b->scratch, 0, &found)) return SGT_FORM_ARRAY;
-    /* If the only error is that the object lacks the field, the object is complete, so this array
-     * is not of documents. Any other error may disappear when more bytes are read. */
+    /* If the object is complete and only lacks the field, this array does not contain documents, so
+     * it is text. Any other error may only mean that the object continues after these bytes: ask
+     * for more bytes, unless these are the last. */
     return b->last || found.at == SGT_JSON_NOWHERE ? SGT_FORM_TEXT : SGT_FORM_MORE;
 }
 

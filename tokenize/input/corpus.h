@@ -71,21 +71,22 @@ typedef struct sgt_corpus_file {
     sgt_pack pack; /* compression of the bytes on disk */
     /* filter whose output is read instead of the file; NULL if there is none */
     const sgt_filter *filter;
-    /* How documents are stored. 0: the whole file is one document (unless `rows` is set). 1: JSONL,
-     * one document per line. 2: the same, but recognized by the first lines, which sources.jsonl
-     * records. */
+    /* How documents are stored, if `rows` is 0. 0: the whole file is one document. 1: JSONL, one
+     * document per line, because of the name or an option. 2: JSONL, too, but recognized by the
+     * file's first lines; sources.jsonl then records this. */
     int lines;
     /* 1: neither the name nor an option fixes the format, so the file's first bytes decide whether
      * it is JSONL. The first bytes of standard input and of filtered files are read only when the
      * file is tokenized (feed.h). */
     int detect;
     int rows; /* 1: Parquet, one document per row */
-    /* Effect of damage. 1 (--skip-bad): damage ends the text of a compressed file; Parquet rows
-     * that it makes unreadable are bad and skipped. 0: damage is an error. */
+    /* What to do with damaged data. 1 (--skip-bad): the text of a compressed file ends where the
+     * damage begins, and Parquet rows that cannot be read because of damage count as bad and are
+     * skipped. 0: damage is an error. */
     int skip_bad;
-    /* If a Parquet file is divided among ranks: this rank's range of its bytes, from `from` up to,
-     * not including, `end`; 0 for `end` is the end of the file. The rank reads the row groups whose
-     * middle is in the range (parquet.h). */
+    /* This rank's range of the file's bytes, if a Parquet file is divided among ranks: from `from`
+     * up to but not including `end`. If `end` is 0, the range extends to the end of the file. The
+     * rank reads each row group whose middle is in the range (parquet.h). */
     uint64_t from, end;
     /* Set by sgt_text_feed_choose if a split would be empty: 1 overrides the hash that chooses this
      * file's split. val: put the file into the validation split; train: put it into the training

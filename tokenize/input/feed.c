@@ -1,6 +1,6 @@
-/* feed.c: cuts files into units of work, divides units into documents, and encodes documents. Only
- * this file knows how each file format stores documents; json_line.c and parquet_page.c know how a
- * line or a page stores them. */
+/* feed.c: cuts files into units of work, divides units into documents, and encodes documents. How
+ * it does so depends on the file's format: text, JSONL or Parquet. To find the documents in a JSONL
+ * line or a Parquet page, it calls json_line.c or parquet_page.c. */
 #include "tokenize/input/feed.h"
 
 #include <inttypes.h>
@@ -18,10 +18,10 @@
 #include "tokenize/text/utf8.h"
 #include "tokenize/vocab/vocab.h"
 
-/* minimum length in bytes of text that is cut between two of its tokens if it has no other cut
- * (cut_long) */
+/* Text without any other cut point is cut between two tokens (cut_long), but only if it has at
+ * least this many bytes. */
 #define LONG_PIECE ((size_t)1 << 20)
-/* maximum size in bytes of a line, and of text that can be cut nowhere */
+/* maximum size in bytes of a line, and of text that has no cut point */
 #define EXTENT ((size_t)1 << 30)
 /* bytes of text per unit, so that the unit and its ids fit into a CPU's L2 cache */
 #define PIECE ((size_t)256 << 10)
@@ -151,13 +151,13 @@ void sgt_unit_trim(sgt_unit *u)
 
 struct sgt_text_feed {
     sgt_text_feed_options o;
-    sgt_reading r;   /* copy of o.reading, which the feed has completed */
+    sgt_reading r;   /* copy of o.reading, with the fields that the feed fills in itself */
     uint64_t file;   /* index of the current or next file */
     uint64_t offset; /* offset in the current file's stream of the first byte not yet delivered */
     /* Compressed and filtered files that were opened before they are needed. The feed has opened
-     * `opened` such files so far, and has begun to read `taken` of them. File k, in this count, is
-     * at ahead[k % ahead_most]. ahead_file: index in the corpus of the first file that may be
-     * opened next. */
+     * `opened` such files so far, and has begun to read the first `taken` of them. The k-th file
+     * opened in this way, counted from 0, is at ahead[k % ahead_most]. ahead_file: index in the
+     * corpus of the first file that may be opened next. */
     sgt_source **ahead;
     uint64_t opened, taken, ahead_file;
     size_t ahead_most;
@@ -170,8 +170,9 @@ struct sgt_text_feed {
     int split;            /* split of the current text: 0 training, 1 validation */
     sgt_stream_hash hash; /* hash of the stream up to `offset` */
     sgt_lookahead carry;  /* bytes read from the stream but not yet delivered */
-    sgt_encoder *encoder; /* encoder used to find cuts in long pieces; NULL until it is needed */
-    sgt_error failure;    /* the first failure; code 0: none */
+    /* encoder that finds cut points in long text (cut_long); NULL until it is needed */
+    sgt_encoder *encoder;
+    sgt_error failure; /* the first failure; code 0: none */
 };
 
 /* Return the XXH3-64 of a file's name, with a position in the file as the seed. */
@@ -344,8 +345,9 @@ static int add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clos
 {
     const sgt_error *left = sgt_source_left(f->source);
     const int bad = closes && *left->text, nothing = bad && left->code && !f->offset && !n;
-    /* If nothing before the damage can be used, the file has no document. Deliver an empty block of
-     * lines then, which has no document either: an empty text would be an empty document. */
+    /* `nothing` is 1 if no byte before the damage can be used, so that the file has no document.
+     * Deliver an empty block of JSONL lines in this case, even for a text file: it contains no
+     * document, whereas an empty text would count as an empty document. */
     const int lines = current(f)->lines || nothing, begins = begins_document(f, u->text + at, n);
     if (bad && f->left++ < LEFT_SAID) sgt_say(&f->r.o->notice, "%s", left->text);
     if (begins && f->offset)
@@ -376,9 +378,10 @@ static int add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clos
     return append_part(u, &part, err);
 }
 
-/* Find a cut in text whose ill-formed units will be replaced by U+FFFD. The cut is found in a copy
- * in which they are replaced. Its offset in the text is found by counting units, because the text
- * and the copy have equally many. */
+/* Find a cut point in text whose ill-formed units will be replaced by U+FFFD before it is encoded.
+ * The cut point is found in a copy in which they are already replaced, and then converted to an
+ * offset in the original text. The conversion counts units, because the text and the copy have
+ * equally many. */
 static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good,
                         sgt_error *err)
 {
@@ -390,10 +393,10 @@ static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t 
     return SGT_OK;
 }
 
-/* Find a cut between two tokens, in text that has no other cut and no literal that begins a
- * document. The tokens before the cut stay the same whatever text follows. Normalized text is cut
- * only if it is all ASCII; what follows can change only its last character, which is after the
- * cut. */
+/* Find a cut point between two tokens, in text that has no other cut point and no literal that
+ * begins a document. The tokens before the cut point stay the same whatever text follows. Text to
+ * be normalized is cut only if it is all ASCII: normalizing it together with the text that follows
+ * can then change only its last character, which is after the cut point. */
 static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
     if (!f->r.vocab || n < (f->o.long_piece ? f->o.long_piece : LONG_PIECE)) return SGT_OK;
@@ -406,11 +409,11 @@ static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     return SGT_OK;
 }
 
-/* Find a cut in text[n], which is from a text file and may therefore be cut within a line, and set
- * *good as cut_part does. If literals begin documents, cut before the last literal. If there is
- * none, cut where the split rule allows it, but not in the last bytes, which may be the beginning
- * of a literal. In this way, no cut is inside a literal that begins a document, and every other
- * literal is counted. */
+/* Find a cut point in text[n], which is from a text file, so that the cut point need not be at the
+ * end of a line. Set *good as cut_part does. If literals begin documents, cut before the last
+ * literal. If there is none, cut where the split rule allows it, but not within the last bytes,
+ * because these may be the beginning of a literal. In this way, no cut is inside a literal that
+ * begins a document, and every other literal is counted. */
 static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
     const sgt_literal *l = &f->r.literal;
@@ -614,8 +617,8 @@ int sgt_bad_line_fail(const sgt_bad_line *b, const sgt_corpus *c, uint64_t line,
                     b->byte ? "" : "--field NAME says which has the text, ", kind);
 }
 
-/* Move the unit's parts to u->folded, and leave the unit without parts: unfolding appends the new
- * ones. Return the old parts, and set *count to their number. */
+/* Move the unit's parts to u->folded, so that the unit has no parts and unfolding can append the
+ * new ones. Return the parts that were moved, and set *count to their number. */
 static const sgt_part *set_aside(sgt_unit *u, size_t *count)
 {
     sgt_part *parts = u->parts;
@@ -657,8 +660,10 @@ static int divide(sgt_unit *u, const sgt_part *p, sgt_error *err)
         next.offset = next.end;
         next.records = 0;
         if (next.kind == SGT_PART_LINE) next.line.surrogates = 0;
-        /* The hash that chooses a document's split needs a position that no other document has. In
-         * a line or row, combine the end of the line or row with the document's index in it. */
+        /* The hash that chooses a document's split needs a position that no other document of the
+         * file has. In a text file, this is the document's offset. The documents of a line or row
+         * have the same offset, so combine the end of the line or row with the document's index in
+         * it. */
         next.split = sgt_text_feed_split(name, text ? next.offset : p->end ^ k << 40,
                                          u->reading->o->val_fraction);
     }
@@ -676,8 +681,8 @@ static int add_document(sgt_unit *u, const sgt_part *p, sgt_error *err)
     return append_part(u, &part, err);
 }
 
-/* Prepare *next, which has just been appended to the unit, to collect the lines or rows after
- * it. */
+/* Reset *next after a copy of it was appended to the unit, so that it can collect the lines or rows
+ * that follow. */
 static void begin_records(sgt_part *next)
 {
     next->offset = next->end;
@@ -723,12 +728,14 @@ static int unfold_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
                               : (lines ? sgt_json_records : sgt_parquet_records)(u, p, &next, err);
     next.length = 0;
     next.closes = p->closes && !rc;
-    /* If damage cut off the last line, the line is bad and already counted. Do not count the
-     * damaged end of the file as another bad line. */
+    /* The damaged end of a compressed file counts as a bad line (p->bad). But if the damage is
+     * inside the last line, that line is already counted as bad, so do not count the damage
+     * again. */
     if (next.closes && !(cut && next.bad)) next.bad += p->bad;
-    /* Append a part without a document for the lines or rows after the last document. Even if there
-     * are none, the last part of a file is needed for its `closes`, and a part before a bad record
-     * to say how far the unit reaches. */
+    /* Append a part without a document for the lines or rows after the last document. If there are
+     * none, the part is still needed in two cases: at the end of the file, because `closes` must be
+     * set in the file's last part, and before a bad record, because `end` says how far the unit
+     * reaches. */
     if (rc < 0 || !(next.closes || rc || next.end > next.offset)) return rc;
     const int left = append_part(u, &next, err);
     return left < 0 ? left : rc;

@@ -70,7 +70,8 @@ typedef struct sgt_reading {
  * text would never fill a unit. Unfolding may give the unit more parts: a block of JSONL lines
  * becomes a part per line. */
 #define SGT_UNIT_PARTS 4096
-#define SGT_UNIT_PAD 32 /* number of bytes after a unit's text that code may read and overwrite */
+/* number of spare bytes after a unit's text, which code may read and overwrite */
+#define SGT_UNIT_PAD 32
 /* maximum number of ill-formed UTF-8 units whose positions the manifest lists */
 #define SGT_INVALID_LISTED 16
 
@@ -88,10 +89,11 @@ typedef struct sgt_part {
     /* Range of the file's stream (source.h) that the part covers, from `offset` up to `end`, where
      * the next part begins. It is counted in bytes; in Parquet files, in rows. */
     uint64_t offset, end;
-    /* Hashes for resumed runs, which check that the file is unchanged. hashed: number of bytes
-     * (Parquet: rows) of the stream before this part, or before the block of lines or the page that
-     * the part is from. hash: hash of these bytes. block: hash of the complete hash blocks among
-     * them (source.h). all: hash of the whole stream, if `closes` is 1. */
+    /* Hashes by which a resumed run checks that the file is unchanged. hashed: number of bytes
+     * (Parquet: rows) at the start of the stream that `hash` covers: those before this part or, if
+     * the part comes from a block of lines or a page, before that block or page. hash: hash of
+     * these bytes. block: hash of only the complete hash blocks among them (source.h). all: hash of
+     * the whole stream, if `closes` is 1. */
     uint64_t hashed, hash, block, all;
     uint64_t raw; /* bytes read from disk up to the part's end, only for progress */
     /* The part's text is text[at ... at + length) of the unit. In a text file, this range ends
@@ -242,13 +244,13 @@ typedef struct sgt_text_feed_options {
     sgt_reading reading;
     /* number of bytes of text per unit; a unit is longer only if its text cannot be cut */
     size_t piece;
-    /* second stop, besides the options' stop; if either is requested, waiting for a stream ends */
+    /* a stop in addition to the one in the options; if either is requested, waiting for a stream's
+     * next bytes ends with SGT_ESTOPPED */
     const sgt_stop *cancel;
-    /* minimum length in bytes of text that is cut between two of its tokens if it has no other cut;
-     * 0: 1 MiB */
+    /* Text without any other cut point is cut between two tokens, but only if it has at least this
+     * many bytes. 0: 1 MiB. */
     size_t long_piece;
-    /* maximum length in bytes of text that can be cut nowhere; a longer one is an error; 0: 1
-     * GiB */
+    /* maximum length in bytes of text that has no cut point; longer text is an error; 0: 1 GiB */
     size_t extent;
     /* Number of threads that encode; 0: one. The feed opens up to twice as many compressed or
      * filtered files in advance. */

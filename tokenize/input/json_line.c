@@ -391,8 +391,8 @@ const char *sgt_json_value(const sgt_json_path *p, uint8_t *line, uint8_t *scrat
 const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, int whole,
                           sgt_json_found *t)
 {
-    /* do not initialize c: its last member has 64 KiB, of which only the entries written before are
-     * read */
+    /* do not initialize c: clearing its last member, which has 64 KiB, for each line would take
+     * long, and only entries that were written before are read */
     scan c;
     const char *why = scan_line(&c, p, line, scratch, whole);
     *t = (sgt_json_found){.at = why ? (size_t)(c.s - line) : SGT_JSON_NOWHERE};

@@ -51,7 +51,8 @@ int sgt_kept_line(const sgt_kept_names *k, uint8_t *line, sgt_unit *u, sgt_part 
         if (!sgt_json_value(&k->paths[i], line, u->scratch, &at, &n) && n)
             value = (const char *)line + at;
         else n = strlen(value);
-        /* 8 more bytes: up to three for `, "`, three for `": `, one for `}` and one for a NUL */
+        /* besides the name and the value, reserve 8 bytes: up to three for `, "`, three for `": `,
+         * one for `}` and one for a NUL */
         const int rc = sgt_reserve(&u->kept, &u->kept_room, u->kept_used + strlen(name) + n + 8, 1,
                                    "fields to keep", err);
         if (rc < 0) return rc;

@@ -20,13 +20,14 @@
 #define OPTIONAL 1
 #define REPEATED 2
 #define DECIMAL 5 /* converted type of decimals */
-/* maximum number of digits after the point of decimals that are stored in 64 bits */
+/* maximum number of digits after the decimal point in Parquet decimals that are stored in 64
+ * bits */
 #define MOST_SCALE 18
 #define UINT_8 11 /* first of the converted types of unsigned integers, UINT_8 to UINT_64 */
 #define UINT_64 14
 #define LIST_HINT "--filter 'parquet=jsonl:COMMAND' can join its strings"
 #define MARK 4 /* size in bytes of the magic number PAR1 at both ends of a file */
-/* size in bytes of the end of a file: the length of the metadata, and the magic number */
+/* size in bytes of a file's last fields: the length of the metadata, and the magic number */
 #define TAIL 8
 #define META ((uint64_t)256 << 20) /* maximum bytes of the metadata */
 /* number of bytes that are read at first to parse a page's header; a longer header needs another
@@ -40,8 +41,8 @@
  * sentinel without rows, which begins at the metadata. */
 typedef struct row_group {
     uint64_t row;    /* index in the file of the group's first row */
-    uint64_t before; /* bytes that the column takes in all earlier row groups */
-    uint64_t at;     /* offset in the file at which the column's pages begin */
+    uint64_t before; /* size in bytes of the requested column in all earlier row groups together */
+    uint64_t at;     /* offset in the file of the column's first page in this group */
     int codec;
 } row_group;
 
@@ -56,15 +57,17 @@ struct sgt_parquet {
     /* group: index of the current row group; end: index of the row group after the last one to
      * read */
     size_t group, end;
-    uint64_t at;                    /* offset in the file of the next page of the column */
-    uint64_t row;                   /* index in the file of the first row of that page */
-    uint64_t taken;                 /* number of rows of that page already delivered */
+    uint64_t at;  /* offset in the file of the next page of the column */
+    uint64_t row; /* index in the file of the first row of the page at `at` */
+    /* number of rows of the page at `at` that were already delivered */
+    uint64_t taken;
     sgt_parquet_shared *dictionary; /* the group's dictionary */
     /* average size in bytes of a string in the dictionary, for estimates; 0 without a dictionary */
     double word;
     sgt_parquet_shared *whole; /* the page at `at`, if it is shared */
-    /* Hashes of what was read. hash: of everything before row `covered`; dictionary_hash: of the
-     * row group's dictionary; page_hash: of the page at `at`; head_hash: of that page's header. */
+    /* Hashes of what was read. hash: sum of the hashes of the metadata and of all pages before row
+     * `covered` (sgt_parquet_hash); dictionary_hash: hash of the row group's dictionary; page_hash:
+     * of the page at `at`; head_hash: of that page's header. */
     uint64_t hash, covered, dictionary_hash, page_hash, head_hash;
 };
 
@@ -575,9 +578,9 @@ static void begin_group(sgt_parquet *p, size_t i)
     p->taken = 0;
 }
 
-/* Return the number of row groups whose middle is before byte `at` of the file. The middles are
- * estimates: a group whose part of the column has its middle at x % of the column's bytes counts as
- * having it at x % of the file. */
+/* Return the number of row groups whose middle is before byte `at` of the file. The middle of a
+ * group is estimated from one column: if the middle of the column's pages in the group is at x % of
+ * the column's bytes, the middle of the group is taken to be at x % of the file. */
 static size_t groups_before(const sgt_parquet *p, uint64_t at)
 {
     const double all = (double)p->groups[p->count].before, twice = 2 * (double)at;
@@ -656,8 +659,8 @@ uint64_t sgt_parquet_raw(const sgt_parquet *p)
 
 /* ---- pages ---- */
 
-/* Read the header of the page at p->at into *h. Its bytes are read to the end of u's text, where
- * the page itself will be read later. */
+/* Read the header of the page at p->at into *h. The header's bytes are stored only temporarily,
+ * in the free space after u's text, where the next read overwrites them. */
 static int read_head(sgt_parquet *p, uint64_t end, sgt_unit *u, sgt_parquet_head *h, sgt_error *err)
 {
     const uint64_t left = end - p->at;
@@ -720,8 +723,9 @@ static int read_behind(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, s
     return rc < 0 ? rc : read_packed(p, h, u->text + u->used, &p->page_hash, err);
 }
 
-/* Add the next rows of the page at p->at to u. A page with many rows is read only once, into a
- * shared page, from which all its rows are taken. */
+/* Add the next rows of the page at p->at to u, at most SGT_PARQUET_ROWS of them. A page with more
+ * rows is read only once, into a shared page, from which this call and the next ones take the
+ * rows. */
 static int add_page(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, uint64_t *rows,
                     sgt_error *err)
 {
@@ -768,8 +772,9 @@ static void pass_page(sgt_parquet *p, const sgt_parquet_head *h, uint64_t rows)
     sgt_parquet_shared_drop(&p->whole);
 }
 
-/* Read the page at p->at, and add its rows to u, or the next rows of a large page. Set *rows to the
- * number of rows added; leave it unchanged if there are none, as for a dictionary. */
+/* Process the page at p->at: add its rows to u. If it has more than SGT_PARQUET_ROWS rows, add the
+ * next ones of them, and advance past the page after the last ones. Set *rows to the number of rows
+ * added; leave it unchanged if there are none, as for a dictionary. */
 static int read_page(sgt_parquet *p, const row_group *g, sgt_unit *u, uint64_t *rows,
                      sgt_error *err)
 {

@@ -48,10 +48,10 @@ void sgt_parquet_close(sgt_parquet *p); /* NULL is allowed */
  * file. */
 void sgt_parquet_size(const sgt_parquet *p, uint64_t *rows, uint64_t *bytes);
 
-/* Read the next page, or the next rows of a page that has many: append them to u's text and pages,
- * and set *rows to their number. With --skip-bad, if the rest of a row group has no readable page,
- * *rows counts its rows but no page is appended. Return 0, or 1 at the end, or a negative
- * SGT_E*. */
+/* Append the next page of the column to u's text and pages, and set *rows to the number of its
+ * rows. If a page has more than SGT_PARQUET_ROWS rows, each call appends only the next ones of
+ * them. With --skip-bad, if the rest of a row group has no readable page, *rows counts its rows but
+ * no page is appended. Return 0, or 1 at the end, or a negative SGT_E*. */
 int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err);
 
 /* Return the hash of what was read, and set *covered to the number of rows that it covers. It is
@@ -91,7 +91,8 @@ typedef struct sgt_parquet_column {
      * the bytes of these numbers. */
     int type;
     int is_unsigned; /* 1: the integers are unsigned */
-    int scale;       /* digits after the point if the integers are decimals; else 0 */
+    /* number of digits after the decimal point if the integers are Parquet decimals; else 0 */
+    int scale;
     /* definition level of a row that has a value; a row with a lower level is null. If it is 0, no
      * row is null. */
     unsigned levels;

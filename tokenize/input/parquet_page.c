@@ -164,8 +164,8 @@ typedef struct runs {
     const uint8_t *at, *end;
     unsigned width; /* bits per number, at most 32 */
     uint64_t left;  /* numbers left in this run */
-    /* 1 if this run is bit-packed: its next number begins `bit` bits after `at`, and its last byte
-     * is before `after` */
+    /* 1 if this run is bit-packed. Its next number then begins `bit` bits after `at`, and its bytes
+     * end before `after`. */
     int packed;
     uint64_t bit;
     const uint8_t *after;
@@ -223,7 +223,7 @@ static int read_runs(runs *r, uint32_t *out, size_t n)
 typedef struct deltas {
     const uint8_t *at, *end;
     uint64_t left; /* numbers not yet read */
-    /* number read last; before the first read, the first number, which the header has */
+    /* the integer read last; before the first read, the first integer, which the header has */
     uint64_t last;
     int begun;             /* 1: the first number has been read */
     uint64_t block, minis; /* block: numbers per block; minis: miniblocks per block */
@@ -231,8 +231,8 @@ typedef struct deltas {
     uint64_t in_mini;      /* numbers left in the miniblock */
     uint64_t least;        /* smallest delta of the block */
     const uint8_t *widths; /* (minis): bits per delta in each miniblock of the block */
-    /* first byte of the current miniblock's deltas; the next delta begins `bit` bits after its
-     * start */
+    /* start of the current miniblock's deltas; the next delta begins `bit` bits after this
+     * address */
     const uint8_t *bits;
     uint64_t bit;
 } deltas;

@@ -22,8 +22,8 @@
  * efficient reads */
 #define IN ((size_t)128 << 10)
 #define OUT ((size_t)128 << 10) /* bytes decompressed at a time; equals zstd's largest block */
-/* Number of bytes per read of a read-ahead thread. The caller gets none of them before the thread
- * has read all of them. */
+/* Number of bytes that a read-ahead thread reads at a time. The thread makes them available to the
+ * caller only when it has read all of them. */
 #define CHUNK ((size_t)256 << 10)
 
 /* Ring buffer of bytes that a source's read-ahead thread has read and the caller has not. */
@@ -48,17 +48,19 @@ typedef struct ring {
 
 struct sgt_source {
     const sgt_corpus_file *file;
-    const sgt_stop *stop, *cancel; /* if either stop is requested, waiting for a stream ends */
-    sgt_stop closing;              /* requested while the source is being closed */
-    int fd;                        /* descriptor of the file or of standard input; -1 if not open */
-    uint64_t at;  /* number of bytes read so far from `fd`, or from the filter's output */
-    int filtered; /* 1: the filter has been started */
+    /* if either stop is requested, waiting for bytes ends with SGT_ESTOPPED */
+    const sgt_stop *stop, *cancel;
+    sgt_stop closing; /* requested while the source is being closed */
+    int fd;           /* descriptor of the file or of standard input; -1 if not open */
+    uint64_t at;      /* number of bytes read so far from `fd`, or from the filter's output */
+    int filtered;     /* 1: the filter has been started */
     /* process of the filter whose output is read instead of the file */
     sgt_child child;
     /* The members from here to `left` are only used for compressed files. `out` is always filled
      * completely, and refilled only when all of it has been read. The reason: if a file is damaged,
-     * zstd loses some bytes before the damage, and their number depends on how much each call
-     * decompresses. With calls of a fixed size, the bytes are the same however the caller reads. */
+     * libzstd does not deliver some bytes before the damage, and how many depends on how much each
+     * call decompresses. Because every call decompresses the same amount, the bytes delivered do
+     * not depend on how the caller reads. */
     uint8_t *in, *out; /* buffers for compressed and for decompressed bytes */
     size_t in_at, in_size, out_at, out_size;
     int in_end; /* 1 if the file ends after the bytes in `in` */

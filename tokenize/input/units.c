@@ -12,8 +12,8 @@
 
 typedef struct place {
     sgt_unit unit;
-    /* 1 from the time at which the unit is processed or has failed until the caller has finished
-     * with it; guarded by `lock` */
+    /* 1 from when a thread has processed the unit, or failed to, until the caller has finished with
+     * it; guarded by `lock` */
     int done;
     int rc; /* 0: the entry holds a unit; 1: the feed has ended; negative: an error */
     sgt_error err;
@@ -38,8 +38,8 @@ struct sgt_units {
     place *places; /* ring of units: unit t is in places[t % place_count] */
     size_t place_count;
     uint64_t next; /* index of the unit that the caller uses now (if `given` is 1) or gets next */
-    /* Requested to end the threads. The request is made while `lock` is held, so that no thread
-     * misses it before it waits for `changed`. */
+    /* Stop request that ends the threads. It is set while `lock` is held: otherwise a thread could
+     * check it just before it is set, and then wait for `changed` forever. */
     sgt_stop cancelled;
 
     thread *threads;
