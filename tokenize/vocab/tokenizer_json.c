@@ -31,13 +31,14 @@ typedef struct writer {
 } writer;
 
 #define FRAME 2048 /* maximum size in bytes of a file without its tokens and split rule */
-/* maximum bytes that a token needs in addition to its text, in all three lists together: tokens,
- * added tokens and merges */
+/* Maximum number of bytes that a token adds to the file besides the bytes of its text: quotes, ids,
+ * names and punctuation in the list of tokens, the list of added tokens and the list of merges, all
+ * together. */
 #define PER_TOKEN 180
 
-/* Return the maximum size in bytes of a tokenizer.json of v; the other files are smaller. In the
- * vocabulary and in the list of added tokens, a byte takes at most six bytes ("\u0000"). In the
- * merges, which are in the byte alphabet, it takes at most three. */
+/* Return an upper bound on the size in bytes of v's tokenizer.json; the other files are smaller.
+ * For each byte of a token, the list of tokens and the list of added tokens take at most six bytes
+ * each ("\u0000"). The merges take at most three, because they are in the byte alphabet. */
 static size_t room_of(const sgt_vocab *v)
 {
     const size_t rule = strlen(v->rule.text), regex = v->rule.regex ? strlen(v->rule.regex) : 0;
@@ -85,7 +86,7 @@ static void put_token(writer *w, uint32_t id)
         return;
     }
     for (; s < end; s++) {
-        /* the compiler makes this one store of four bytes */
+        /* the size is constant, so the compiler emits a single 4-byte store */
         memcpy(to, &w->spellings[*s], sizeof(spelling));
         to += w->spellings[*s].n;
     }

@@ -82,8 +82,8 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out)
  * the end of text, which never merges. */
 #define NO_PAIR UINT64_MAX
 
-/* The merges of each group, as linked lists: head[g] is the first merge of group g, and next[id] is
- * the merge in the same group after merge `id`; 0 ends a list. */
+/* The merges of each group, as linked lists of merged ids. head[g] is the first id of group g's
+ * list. next[id] is the id after `id` in the same list. An id of 0 ends a list. */
 typedef struct groups {
     const uint32_t (*halves)[2];
     const uint16_t *factors; /* (count): factor to try first for each group; NULL: try 1 first */
@@ -168,8 +168,8 @@ int sgt_pairs_make(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, ui
                    const uint16_t *factors, sgt_error *err)
 {
     unsigned log = SLOTS_LOG;
-    /* Double the table until all groups have a factor. No trained vocabulary is known to need a
-     * second try. */
+    /* If some group has no factor, try again with twice as many slots. No trained vocabulary is
+     * known to need a second try. */
     while (end > 1u << (log - 1)) log++;
     for (int tries = 0; tries < 6; tries++) {
         const int rc = try_factors(p, halves, first, end, factors, log++, err);
@@ -312,10 +312,10 @@ int sgt_vocab_add_wholes(sgt_vocab *v, const uint32_t *ids, size_t count, sgt_er
     return SGT_OK;
 }
 
-/* Fill in the encoder's tables, except the pairs, from the tokens and their halves. This works for
- * any byte-level vocabulary. Two adjacent bytes of a token are either inside one of its halves, or
- * at the border between the halves. So for each token, only the two bytes at the border have to be
- * added to `joins`. */
+/* Fill in the encoder's tables (all except v->pairs) from the tokens and their halves. This works
+ * for any byte-level vocabulary. To fill `joins`, only one byte pair of each merged token is added:
+ * the two bytes at the border between its halves. Any other adjacent bytes of the token are inside
+ * one half, and have been added for that half. */
 static void fill_tables(sgt_vocab *v)
 {
     memset(v->byte_pairs, 0xFF, 65536 * v->width);
@@ -324,8 +324,8 @@ static void fill_tables(sgt_vocab *v)
         const uint8_t *s = sgt_vocab_bytes(v, id);
         const uint32_t *h = v->halves[id];
         char *two = (char *)v->byte_pairs + v->width * (s[0] | (size_t)s[1] << 8);
-        /* copying the first `width` bytes of id works because the supported machines are
-         * little-endian */
+        /* Copy the lower `width` bytes of id. They come first in memory because all supported
+         * machines are little-endian. */
         if (h[0] < 256 && h[1] < 256) memcpy(two, &id, v->width);
         const uint8_t *border = s + sgt_vocab_length(v, h[0]);
         unsigned pair = (unsigned)border[-1] << 8 | border[0];
@@ -334,18 +334,20 @@ static void fill_tables(sgt_vocab *v)
     sgt_cuts_make(&v->cuts, v->joins);
 }
 
-/* For each token t, two linked lists of the merges that contain it, in merge order. List [0] has
- * the merges whose right half is t, list [1] those whose left half is t. head[t] is the first
- * merge, and next[id] the one after merge `id`; 0 ends a list. */
+/* Linked lists of the merges that use a token, in merge order; a merge is its merged id. List 0 of
+ * token t has the merges whose right half is t; list 1 has those whose left half is t. head[i][t]
+ * is the first merge of list i. next[i][m] is the merge after m in the same list. An id of 0 ends a
+ * list. */
 typedef struct crossing {
     uint32_t *head[2], *next[2]; /* each (made) */
 } crossing;
 
-/* Compute the masks of the character that is token `id`: the bytes next to which merging must not
- * start with this token (sgt_character). While merges build the character, the token at each of its
- * ends grows from a byte to larger and larger halves. A token outside the character could join such
- * an end token first if the merge of the two has no higher id than the next merge inside the
- * character. The masks collect the bytes with which such outside tokens touch the character. */
+/* Fill in *to for the character whose token is `id`: its masks of neighbouring bytes next to which
+ * merging must not start with this token (sgt_character). While merges build the character, the
+ * token at each of its ends grows from a single byte to larger halves. A token outside the
+ * character may join such an end token first if their merge has an id no higher than the next merge
+ * inside the character. The masks collect the bytes with which such outside tokens touch the
+ * character. */
 static void find_crossings(const sgt_vocab *v, const crossing *c, uint32_t id, sgt_character *to)
 {
     to->id = id;

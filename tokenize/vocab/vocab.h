@@ -55,7 +55,7 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out);
 typedef struct sgt_pairs {
     /* memory for slots and factors, in a huge page because each look-up is a random access */
     sgt_arena memory;
-    /* left id << 44 | right id << 24 | merged id; an empty slot has all bits set */
+    /* a slot is left id << 44 | right id << 24 | merged id; an empty slot has all bits set */
     uint64_t *slots;
     uint16_t *factors; /* (groups): odd numbers */
     unsigned shift;    /* 64 - log2(slots) */
@@ -72,8 +72,10 @@ static inline uint32_t sgt_pair(const sgt_pairs *p, uint32_t left, uint32_t righ
 {
     const uint64_t key = sgt_pair_key(left, right), hash = sgt_pair_hash(key),
                    at = p->slots[hash * p->factors[hash >> (p->shift + 4)] >> p->shift] ^ key << 24;
-    /* Do not branch on whether the pair was found: about half of the branches would be
-     * mispredicted. An empty slot gives 0xFFFFFF even if both ids are NO_ID (width.h). */
+    /* Now `at` is the merged id if the slot holds this pair. If the slot is empty or holds another
+     * pair, `at` is at least 0xFFFFFF, and the OR gives SGT_NO_TOKEN. (An empty slot gives exactly
+     * 0xFFFFFF if both ids are NO_ID of width.h.) A branch instead of the OR would be mispredicted
+     * about half of the time. */
     return (uint32_t)at | (0u - (at >= 0xFFFFFF));
 }
 
@@ -92,7 +94,8 @@ int sgt_pairs_make(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, ui
 /* end-of-text token of GPT-2 and of the vocabularies that sgt trains */
 #define SGT_EOT_TEXT "<|endoftext|>"
 
-/* Slot of an open-addressing hash table. Values are never 0, so a zeroed slot is empty. */
+/* Slot of an open-addressing hash table. A slot with value 0 is empty, so no stored value may be
+ * 0. */
 typedef struct sgt_vocab_slot {
     uint32_t key, value;
 } sgt_vocab_slot;
@@ -107,24 +110,25 @@ static inline sgt_vocab_slot *sgt_vocab_slot_of(sgt_vocab_slot *slots, unsigned 
     return &slots[i];
 }
 
-/* A character of two or three bytes that is a token. The merges build this token before they join
- * any part of the character with bytes outside it, unless a neighbouring byte is in one of the
- * masks below. So merging a piece may start with this token instead of its bytes, which saves
- * merges. (Proof: a merge's id is above those of its halves, so merges happen in the order of ids.
- * The merges inside the character are done before any merge that crosses one of its ends, and they
- * do not change what the merges outside do.) */
+/* A two- or three-byte character that is itself a token. Unless a neighbouring byte is in one of
+ * the masks below, merging always completes this token before it joins any part of the character
+ * with bytes outside it. Merging may therefore start with this token instead of with the
+ * character's bytes, which saves merges. The proof: a merged token has a higher id than its two
+ * halves, so merges happen in the order of ids. The merges inside the character come before every
+ * merge that crosses one of its ends, and they do not affect the merges outside it. */
 typedef struct sgt_character {
     uint32_t id; /* id in merge order; 0 if the character is not a token */
-    /* Bit masks of the bytes next to which this token must not be used, because a merge could join
-     * them with a part of the character. before: bit b & 63 stands for a continuation byte b
-     * directly before the character. after: bit sgt_character_after(b) stands for a byte b directly
-     * after it. */
+    /* Bit masks of neighbouring bytes. Next to these bytes, merging must not start with this token,
+     * because a merge could join the byte with a part of the character first. `before` is about the
+     * byte directly before the character: bit b & 63 stands for a continuation byte b. (After any
+     * other byte, sgt_vocab_character never returns the token.) `after` is about the byte b
+     * directly after the character: its bit is sgt_character_after(b). */
     uint64_t before, after;
 } sgt_character;
 
-/* Return the bit in sgt_character.after that stands for byte b, where b directly follows a
- * character and is therefore not a continuation byte. All ASCII bytes share the bit of C0, which
- * begins no character. */
+/* Return the bit of sgt_character.after that stands for byte b. Only call it for a byte directly
+ * after a character, which is an ASCII byte or a first byte (C0 to FF). Bits 0 to 63 stand for C0
+ * to FF. All ASCII bytes share the bit of C0, because C0 never begins a character. */
 static inline uint64_t sgt_character_after(uint8_t b)
 {
     return (uint64_t)1 << (b < 0x80 ? 0 : b & 63);
@@ -160,8 +164,8 @@ struct sgt_vocab {
      * tokenized; sgt_encode ignores it. */
     sgt_normalize normalize;
     const char *eot_text; /* name of the end-of-text token, such as "<|endoftext|>" */
-    /* setting of the end-of-text token in tokenizer.json that sgt does not apply, such as "lstrip",
-     * or NULL */
+    /* The first setting, such as "lstrip", that tokenizer.json gives the end-of-text token and that
+     * sgt does not apply. NULL if there is none. */
     const char *eot_setting;
     uint64_t fingerprint;
 
@@ -175,23 +179,26 @@ struct sgt_vocab {
      * the two bytes next to each other */
     uint64_t *joins;
 
-    /* Tokens that no merges produce. A piece becomes such a token only if it has exactly the
-     * token's bytes. A vocabulary with such tokens allows no cuts inside pieces. */
+    /* Tokens that no merges produce. A piece becomes such a token only if the piece and the token
+     * have exactly the same bytes. Therefore a vocabulary with such tokens must not cut inside
+     * pieces. */
     /* (whole_slots, a power of two): hash table of these tokens' public ids plus 1; NULL if there
      * are none */
     uint32_t *wholes;
     size_t whole_slots;
 
-    /* (65536, by code point): characters whose tokens merging can start with. NULL for 2-byte ids:
-     * cuts leave only short words there, so starting with characters gains nothing. */
+    /* (65536 entries, indexed by code point): the characters that are tokens and can replace their
+     * bytes before merging starts. NULL if ids have 2 bytes: such vocabularies are small, so cuts
+     * leave only short words, and starting with characters gains nothing. */
     sgt_character *characters;
 
-    /* the part of `joins` that decides cuts before non-ASCII characters, in smaller tables
-     * (split.h) */
+    /* smaller tables made from `joins`, which say where a piece may be cut before a non-ASCII
+     * character (split.h) */
     sgt_cuts cuts;
 
-    /* Trie of all tokens, which only long pieces need. Its memory is reserved when the vocabulary
-     * is built, and it is filled when the first long piece is encoded. */
+    /* Trie of the tokens in merge order, used only to encode long pieces. Its memory is reserved
+     * when the vocabulary is built, but the trie is filled only when the first long piece is
+     * encoded. */
     pthread_mutex_t trie_lock;
     /* 1 once the trie is filled. Atomic: the thread that fills the trie under trie_lock stores it
      * with release semantics; readers load it with acquire semantics. */
@@ -228,9 +235,10 @@ static inline int sgt_vocab_joins_at(const sgt_vocab *v, const uint8_t *p)
     return v->joins[pair >> 6] >> (pair & 63) & 1;
 }
 
-/* Return the token that the merges build from the character at s[i], in a piece s[0..n), before
- * they join any of its bytes with other bytes. Set *len to the token's length. If no such token is
- * known, return 0 and set *len to 1. */
+/* Return the id (in merge order) of the character at s[i], in the piece s[0..n), if merging can
+ * start with the character's token (sgt_character). Set *len to the token's length in bytes. Return
+ * 0 and set *len to 1 if the character is not a token or if its neighbours may join a part of it
+ * first. */
 static inline uint32_t sgt_vocab_character(const sgt_vocab *v, const uint8_t *s, size_t i, size_t n,
                                            size_t *len)
 {
@@ -250,8 +258,8 @@ static inline uint32_t sgt_vocab_character(const sgt_vocab *v, const uint8_t *s,
     return known->id;
 }
 
-/* Return the public id of the token that the piece s[0..n) becomes without merging (v->wholes), or
- * SGT_NO_TOKEN. */
+/* If the piece s[0..n) has exactly the bytes of a token that no merges produce (v->wholes), return
+ * that token's public id. Otherwise return SGT_NO_TOKEN. */
 uint32_t sgt_vocab_whole(const sgt_vocab *v, const uint8_t *s, size_t n);
 
 /* Return the longest token that s[0..n) starts with (n >= 1), and set *len to its length.
@@ -259,13 +267,15 @@ uint32_t sgt_vocab_whole(const sgt_vocab *v, const uint8_t *s, size_t n);
 uint32_t sgt_vocab_longest(const sgt_vocab *v, const uint8_t *s, size_t n, size_t *len);
 void sgt_vocab_need_trie(const sgt_vocab *v);
 
-/* Return 1 if two adjacent tokens stay as they are, because no merge crosses the border between
- * them. merged(pairs, left, right) returns the id that two tokens merge to, or SGT_NO_TOKEN.
+/* Return 1 if no merge crosses the border between two adjacent tokens, so that encoding their
+ * joined bytes gives the same two tokens; else 0. merged(pairs, left, right) returns the id that
+ * two tokens merge to, or SGT_NO_TOKEN.
  *
- * The function undoes the merges of the two tokens one by one, the last merge first. The last merge
- * is the merge with the higher id; of equal ids, the right one. After each step, the two tokens
- * that touch at the border must not merge to a lower id than that of the merge undone: such a merge
- * would happen earlier, and would cross the border. */
+ * The function undoes the merges that built the two tokens, one at a time, in reverse order of
+ * their happening: the merge with the higher id is undone first, and of equal ids the right one.
+ * After each step, it looks at the two tokens that now touch at the border. If these merge to a
+ * lower id than the merge just undone, their merge would have happened first and would cross the
+ * border, so the result is 0. */
 static inline int sgt_stay_apart(const uint32_t (*halves)[2],
                                  uint32_t (*merged)(const void *pairs, uint32_t l, uint32_t r),
                                  const void *pairs, uint32_t left, uint32_t right)
@@ -279,16 +289,17 @@ static inline int sgt_stay_apart(const uint32_t (*halves)[2],
             left = halves[left][1];
         } else {
             if (right < 256) return 1;
-            /* + 1, because the pair at the border comes first even if it merges to the same id as
-             * the halves of `right`: it is further left */
+            /* + 1, because the border pair also wins if it merges to the id `right`: of equal
+             * merges, the leftmost happens first, and the border pair is to the left of the halves
+             * of `right` */
             limit = right + 1;
             right = halves[right][0];
         }
     }
 }
 
-/* Create a vocabulary that has only a name, the last component of `path`. Return NULL if out of
- * memory. */
+/* Create a vocabulary whose name is the last component of `path`, and which has no tokens yet.
+ * Return NULL if out of memory. */
 sgt_vocab *sgt_vocab_new(const char *path);
 
 /* Build the encoder's tables of a vocabulary that has all its tokens. The merges must produce each

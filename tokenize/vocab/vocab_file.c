@@ -9,14 +9,14 @@
 
 #include "loader/base/memory.h"
 
-/* Maximum size in bytes of all tokens together. Each byte may need its own node in the trie, and a
- * node's number has 24 bits in the trie's keys. Of the 2^24 numbers, 0 and the root's number cannot
- * be used for a byte. */
+/* Maximum size in bytes of all tokens together. Each byte may need its own trie node, and the
+ * trie's keys have only 24 bits for a node's index. Of these 2^24 indices, 0 is not used and 1 is
+ * the root, which stands for no byte. */
 #define MAX_BYTES (((size_t)1 << 24) - 2)
 #define MAX_MERGES ((size_t)1 << 21)
 #define NAMES ((size_t)2 * SGT_MOST_IDS) /* slots of the hash table of names */
-/* maximum length in bytes of a token in a file without merges; make_ranked, which finds the token's
- * merge by encoding its bytes, takes quadratic time */
+/* Maximum length in bytes of a token in a file without merges. make_ranked finds such a token's
+ * merge by encoding the token's bytes, which takes quadratic time. */
 #define MAX_RANKED 4096
 
 const char *const sgt_vocab_eot_names[] = {SGT_EOT_NAMES, NULL};
@@ -146,9 +146,9 @@ typedef struct builder {
     uint64_t *made, *listed;
     unsigned shift; /* shift of the hash, for both tables */
     /* Bit array that quickly rules out pairs: if a pair's bit is 0, the pair is not in `made`. The
-     * index of the bit is the pair's hash, with three bits more than in `made`, so there are eight
-     * bits per slot of `made`. Most pairs that are looked up are not in `made`, and the bit array,
-     * unlike `made`, fits into a CPU's second-level cache. */
+     * array has eight bits for each slot of `made`, and a pair's bit index is its hash, three bits
+     * longer than a slot index. The array pays because most pairs that are looked up are not in
+     * `made`, and because it fits into a CPU's second-level cache, which `made` does not. */
     uint64_t *hints;
     /* The file's ids, ascending, of the late tokens. A token is late if no two of the tokens
      * produced so far merge to it. This happens only if ids are ranks, because two tokens may then
@@ -167,8 +167,8 @@ typedef struct builder {
         uint32_t late, next;
     } * waits;
     size_t wait_count, wait_room;
-    /* (p->size + 256): number of times that each token is a left half, counted by may_clash; all 0
-     * between its calls */
+    /* (p->size + 256): for each token, the number of merges that have it as their left half.
+     * may_clash fills in the counts and sets them back to 0 before it returns. */
     uint32_t *lefts;
 } builder;
 
@@ -283,8 +283,8 @@ static uint32_t merged_by(const void *builder_, uint32_t left, uint32_t right)
     return b->hints[hint / 64] >> hint % 64 & 1 ? look_up(b, b->made, left, right) : SGT_NO_TOKEN;
 }
 
-/* Append a token to the merge order. `id` is the file's id; left and right, the tokens that merge
- * to it, are ids in merge order. */
+/* Append a token to the merge order. `id` is the token's id in the file. `left` and `right` are the
+ * two tokens that merge to it, given by their positions in the merge order. */
 static void make_token(builder *b, uint32_t id, uint32_t left, uint32_t right)
 {
     sgt_vocab *v = b->v;
@@ -298,10 +298,10 @@ static void make_token(builder *b, uint32_t id, uint32_t left, uint32_t right)
     b->order[id] = at;
 }
 
-/* Go through the merges in the order of the file. Leave out merges that can never happen, because
- * an earlier merge crosses the border between the two tokens, or because an earlier merge already
- * produces the same token. If a merge is listed twice, only the last listing counts, as in Hugging
- * Face's library. */
+/* Build the merge order from the listed merges, in the order of the file. Skip a merge if it can
+ * never happen: because an earlier merge crosses the border between its two tokens, or because an
+ * earlier merge already produces the same token. If a merge is listed more than once, only its last
+ * listing counts, as in Hugging Face's library. */
 static int order_listed(builder *b, sgt_error *err)
 {
     const sgt_vocab_parts *p = b->p;
@@ -326,11 +326,11 @@ static int order_listed(builder *b, sgt_error *err)
     return SGT_OK;
 }
 
-/* Find the merge of token `id` if ids are ranks: merge the token's bytes, by the merges found so
- * far, until two tokens are left. If one of these two is `half` (an id in merge order), append
- * token `id` to the merge order and return 0. If `half` is SGT_NO_TOKEN, any two tokens are
- * accepted. Return 1 if more than two tokens remain, or if neither of the two is `half`. Return a
- * negative SGT_E* on error. */
+/* Find the two tokens that token `id` is merged from, if ids are ranks: merge the token's bytes by
+ * the merges found so far, until two tokens are left. If one of these two is `half` (an id in merge
+ * order), or if `half` is SGT_NO_TOKEN, append token `id` to the merge order and return 0. Return 1
+ * if more than two tokens remain, or if neither of the two is `half`. Return a negative SGT_E* on
+ * error. */
 static int make_ranked(builder *b, uint32_t id, uint32_t half, sgt_error *err)
 {
     const sgt_vocab_part *t = &b->p->tokens[id];
@@ -397,10 +397,10 @@ static int add_late(builder *b, uint32_t id, sgt_error *err)
     return rc;
 }
 
-/* Return 1 if merges of the late tokens after `root` in merge order may clash with each other, or
- * with the merge of `root`. Two merges clash if the right half of one is the left half of the
- * other: in a text, both may need the same token, so the result depends on which merge happens
- * first. */
+/* Return 1 if the order of the newest merges may matter: the merges of `root` and of all tokens
+ * after it in merge order, which are late tokens. The order matters if two merges clash, that is,
+ * if the right half of one is the left half of the other: in a text, both may need the same token,
+ * and the merge that happens first gets it. */
 static int may_clash(const builder *b, uint32_t root)
 {
     uint32_t(*h)[2] = b->v->halves;
@@ -412,10 +412,10 @@ static int may_clash(const builder *b, uint32_t root)
     return clash;
 }
 
-/* Produce the late tokens that wait for the last token in merge order. A late token has a lower
- * rank than the tokens it is merged from, so it is merged as soon as both exist. Therefore it
- * follows the later of the two in merge order. This is exact unless tokens clash (may_clash); if
- * they may, the call fails. */
+/* Produce the late tokens that were waiting for the newest token in merge order, then those that
+ * were waiting for these, and so on. A late token has a lower rank than the two tokens that it is
+ * merged from. Therefore it is merged as soon as both exist, and follows the later of the two in
+ * merge order. The exact order is unknown if merges may clash (may_clash); the call then fails. */
 static int make_late(builder *b, sgt_error *err)
 {
     const uint32_t root = b->v->made - 1;
@@ -430,12 +430,13 @@ static int make_late(builder *b, sgt_error *err)
                     b->p->path, id, shown(b->p, id, text, sizeof text));
 }
 
-/* Return 1 if the listed merges are all possible ones, in the order of ids: for each token, every
- * cut into two tokens is listed. This is the case in files that were converted from ranks. */
+/* Return 1 if the listed merges contain no more information than ranks. This is so if the merged
+ * tokens are in the order of ids, and if the list has one merge for every way to divide a token
+ * into two tokens. Files that were converted from ranks have such lists. */
 static int merges_are_ranks(const sgt_vocab_parts *p)
 {
     size_t ways = 0;
-    /* if there is no more than one merge per token, cuts of some tokens are surely missing */
+    /* with at most one merge per token, the list surely lacks ways to divide some tokens */
     if (p->merge_count <= p->count) return 0;
     for (size_t i = 1; i < p->merge_count; i++)
         if (p->merges[i].made < p->merges[i - 1].made) return 0;

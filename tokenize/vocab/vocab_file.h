@@ -21,7 +21,8 @@
 typedef struct sgt_vocab_part {
     const uint8_t *s; /* bytes of the token */
     size_t n;         /* length in bytes; 0 if no token has this id */
-    /* 1 if this is an added token: no merge produces it, and no text is encoded to it */
+    /* 1 if this is an added token: no merge produces it, and encoding ordinary text never gives
+     * it */
     int added;
     /* setting of an added token that changes where it matches in text, such as "lstrip", or NULL */
     const char *setting;
@@ -42,12 +43,12 @@ typedef struct sgt_vocab_parts {
     uint32_t *names;
     sgt_vocab_merge *merges;
     size_t merge_count, merge_room;
-    /* 1 if the ids are ranks, and no merges are listed. As in tiktoken, any two adjacent tokens
-     * whose bytes together are a token can merge; the pair that produces the lowest id is merged
-     * first. */
+    /* 1 if the file lists no merges because its ids are ranks. As in tiktoken, any two adjacent
+     * tokens can then merge if their joined bytes are a token; of all such pairs, the pair whose
+     * merged token has the lowest id is merged first. */
     int ranks;
-    /* 1 if a piece whose bytes are a token becomes that token even if no merges produce it
-     * (ignore_merges in tokenizer.json). If `ranks` is 1, this holds in any case. */
+    /* 1 if a piece that has exactly a token's bytes becomes that token, even if no merges produce
+     * it (ignore_merges in tokenizer.json). Always so if `ranks` is 1, whatever this field says. */
     int whole;
     uint8_t *bytes; /* buffer of the bytes of all tokens, which `tokens` points into */
     size_t used;

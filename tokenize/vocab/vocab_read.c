@@ -180,8 +180,8 @@ static int parse_json(source *s, sgt_error *err)
     return sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", t->path, why.line, why.text);
 }
 
-/* Give each id that has no token an added token named "<|unused_ID|>". Only ids below `size`, and
- * above the largest id of an ordinary token, are filled in this way. */
+/* Give each id that has no token an added token named "<|unused_ID|>". Only ids above the largest
+ * id of an ordinary token and below `size` are filled. */
 static int fill_ids(sgt_vocab_parts *p, uint32_t size, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -253,14 +253,14 @@ static int read_ranked(source *s, size_t number, const char *line, size_t n, sgt
 #define LLAMA_END "<|end_of_text|>"
 
 enum { SPECIAL = 8, BEGINNING = 300 };
-/* Vocabularies that are recognized by their ranks. Files of ranks lack the split rule and the
- * special tokens, so this table has them. */
+/* Vocabularies that are recognized by their ranks. This table holds their split rules and special
+ * tokens, because files of ranks lack both. */
 static const struct known {
-    /* hashes that identify the vocabulary (find_known): of all tokens in the order of ids, and of
-     * the first BEGINNING tokens */
+    /* Two hashes that identify the vocabulary (find_known). ranks[0] is the hash of all its tokens
+     * in the order of ids; ranks[1] is the hash of its first BEGINNING tokens. */
     uint64_t ranks[2];
-    /* name: text for messages, which also names the larger vocabularies that begin with the same
-     * ranks */
+    /* name: the vocabulary's name for messages, followed by the names of larger vocabularies that
+     * begin with the same tokens; rule: its split rule */
     const char *name, *rule;
     uint32_t size; /* number of ids */
     sgt_normalize normalize;
@@ -320,10 +320,10 @@ static const struct known {
      .special = {{SGT_GPT2_IDS - 1, SGT_EOT_TEXT}}},
 };
 
-/* Set *found to the known vocabulary whose ranks are exactly those of p, or to NULL. Fail if p's
- * ranks are only the beginning of a known vocabulary's ranks, because the file may be cut off. But
- * do not fail if the caller gave a split rule, which says that the file is a different
- * vocabulary. */
+/* Set *found to the known vocabulary that has exactly the ranks of p, or to NULL if there is none.
+ * Fail if p has only the first ranks of a known vocabulary, because the file may be truncated. If
+ * the caller gave a split rule, do not fail: the rule shows that the file is meant to be a
+ * different vocabulary. */
 static int find_known(const struct known **found, const sgt_vocab_parts *p, sgt_error *err)
 {
     const struct known *const end = known + sizeof known / sizeof *known;
