@@ -101,8 +101,9 @@ static void show_progress(void *ctx, const sgt_metrics *m, uint64_t steps, uint6
     sgt_progress_update(ctx, m->step + 1, steps, first, facts);
 }
 
-/* Start the clock of the progress bar now and not earlier, because the process may have waited for
- * another process to release the run. */
+/* Start the progress bar's clock when the backend is open. The time before that must not lower the
+ * displayed rate, because the process may have waited for another process to release the run's
+ * folder. */
 static void start_clock(void *ctx, const sgt_backend *b)
 {
     (void)b;
@@ -316,7 +317,7 @@ static int check_paths(const char *cache, const sgt_stop *stop)
 typedef struct reading {
     sample_lines file;
     sgt_examples *e;
-    /* number of elements for which memory is allocated. room: in e->starts; learnt_room: in
+    /* allocated sizes in elements. room: of the array e->starts; learnt_room: of the array
      * e->learnt */
     size_t room, learnt_room;
 } reading;
@@ -393,17 +394,19 @@ static int read_examples(const char *path, const char *model, uint32_t vocab, sg
 
 /* ---- comparing the vocabularies of data and model ---- */
 
-/* Check that the vocabulary next to the model at `path` is that of the data, for
- * sgt_train_options.vocabulary. Return 1 if it is, 0 if it is not, or a negative SGT_E*. If it is,
- * set bytes[i] to the number of text bytes of id i, for i < n. If `path` is NULL, there is no
- * model, and the data's vocabulary is used. */
+/* Check that the vocabulary next to the model at `path` agrees with that of the data. Training
+ * calls this function through sgt_train_options.vocabulary. Return 1 if the vocabularies agree, 0
+ * if they differ, or a negative SGT_E*. If they agree, set bytes[i] to the number of text bytes of
+ * id i, for i < n. If `path` is NULL, there is no model to compare with: return 1, and set `bytes`
+ * from the data's vocabulary. */
 static int compare_vocabulary(const char *path, const char *tokenizer, uint64_t fingerprint,
                               uint32_t *bytes, uint32_t n, sgt_error *err)
 {
     sgt_vocab *v = NULL, *data = NULL;
     int rc = path ? sample_vocab_beside(&v, path, 0, "", err)
                   : sample_vocab_of_data(&v, NULL, fingerprint, n, err);
-    /* if there is no vocabulary next to the model, there is nothing to compare */
+    /* SGT_EUSAGE means that no vocabulary lies next to the model. Nothing can be compared then, so
+     * assume that the vocabularies agree */
     if (rc < 0) return path && rc == SGT_EUSAGE ? 1 : rc;
     int same = !path || !fingerprint || sgt_vocab_fingerprint(v) == fingerprint;
     if (!same) rc = sample_vocab_of_data(&data, tokenizer, fingerprint, 0, err);
@@ -469,8 +472,8 @@ static void parse_options(int argc, char **argv)
         sgt_usage(&program, "--resume-or-start: not together with --force");
     s.batch_auto = s.given[SGT_SET_BATCH] && s.batch == SGT_DEFAULT_COUNT;
     if (o.config) read_config();
-    /* count an automatic batch size as not given, so that a resumed run keeps the batch size that
-     * it chose at its start */
+    /* Clear the `given` flag of --batch-size if its value is `auto`. A resumed run then keeps the
+     * batch size that it chose at its start, instead of choosing a new one */
     if (s.batch_auto) s.given[SGT_SET_BATCH] = 0;
     if (sgt_config_check(&s, &err) < 0) sgt_usage(&program, "%s", err.text);
     sgt_take_cpu(&program, s.cpu);
@@ -484,7 +487,7 @@ static int run(sgt_train_options *options)
     sgt_progress_keep_last(options->ctx);
     int rc = sgt_train(&s, options, &r, &err);
     sgt_progress_end(options->ctx);
-    /* the results are also complete if the last step was reached and only saving failed */
+    /* print the results also if saving failed after the last step, because they are complete */
     int ended = rc == SGT_OK || rc == SGT_ESTOPPED || r.steps == s.steps;
     if (sgt_ranks_first(options->ranks) && ended) {
         if (!o.json && !o.quiet) print_end(&r);

@@ -68,9 +68,9 @@ typedef struct frame {
     int wide, high;
 } frame;
 
-/* The unit of an axis is chosen by the highest number on it: the largest unit for which that
- * number, in this unit, is at least `least`. For example, `least` is 3 for hours, so an axis up to
- * 2 hours is in minutes. */
+/* A possible unit of an axis. Among the units for a number format, an axis gets the largest one in
+ * which the highest value on the axis is at least `least`. For example, `least` is 3 for hours, so
+ * that an axis that ends at 2 hours is labelled in minutes. */
 
 typedef struct axis_unit {
     report_number number; /* number format that the unit is for */
@@ -196,8 +196,8 @@ static frame make_frame(const report_figure *g, report_size size)
 }
 
 /* Return the position of value v on the axis, in pixels. A value far outside the axis's range would
- * give a huge coordinate, so the position is limited to 9 times the axis's length from its
- * start. */
+ * give a huge coordinate, so the position is limited to 9 axis lengths from the start of the axis.
+ * That is still outside the plotted area, to which shapes are clipped. */
 static double position(const axis *a, double v)
 {
     double part = (v - a->low) / (a->high - a->low);
@@ -276,8 +276,9 @@ static void put_value(FILE *page, const report_figure *g, const report_series *s
                    format_value(high, sizeof high, &g->y_words, p->high));
 }
 
-/* Return whether point i has a gap or the end of the series on both sides. No line leads to such a
- * point, so it must be drawn as a dot. */
+/* Return whether point i has no neighbour to which a line could be drawn: on each side is a gap or
+ * the end of the series. Such a point would be invisible as part of a line, so it is drawn as a
+ * dot. */
 static int is_alone(const report_series *s, size_t i)
 {
     return (i == 0 || is_gap(&s->points[i - 1])) &&
@@ -306,8 +307,9 @@ static void put_dots(FILE *page, const frame *f, const report_series *s)
  * number of lines in all tooltips of a chart together */
 enum { MOST_LARGE = 100, MOST_SMALL = 30, LINES = 768 };
 
-/* Return the point of a series that is nearest to x. Return NULL if the series has no name, or if
- * even that point is farther from x than points of the series are from each other, on average. */
+/* Return the point of a series whose x value is nearest to x. Return NULL if the series has no
+ * name. Also return NULL if that point's distance from x exceeds the average distance between
+ * adjacent points, because the series then has no data near x. */
 static const report_point *find_nearest(const report_series *s, double x)
 {
     const report_point *best = NULL;
@@ -321,9 +323,10 @@ static const report_point *find_nearest(const report_series *s, double x)
     return fabs(best->x - x) <= apart ? best : NULL;
 }
 
-/* Write one strip, whose left edge is at `left`. Its tooltip shows the values at the point that is
- * nearest to three quarters of the strip's width. (The middle would be too far left: the first step
- * is 1 while the axis begins at 0, so a strip's point is near its right edge.) */
+/* Write one strip, whose left edge is at `left`. Its tooltip shows the values at the point nearest
+ * to x = left + 3/4 of the strip's width. The middle would select a point too far left: the axis
+ * begins at 0 and the first step is 1, so the point that belongs to a strip is near the strip's
+ * right edge. */
 static void put_strip(FILE *page, const report_figure *g, const frame *f, double left, double width)
 {
     const double part = (left + 0.75 * width - f->x.start) / (f->x.end - f->x.start),
@@ -384,8 +387,9 @@ static void put_series(FILE *page, const report_figure *g, const frame *f)
     }
 }
 
-/* Write a chart in the given size. The series are in a nested <svg>, which cuts off everything
- * outside the plotted area. Lines and dots on its border are not cut. */
+/* Write a chart in the given size. The series are drawn inside a nested <svg>, which clips them to
+ * the plotted area. The nested <svg> is 3 pixels higher at the top and at the bottom, so that lines
+ * and dots on the border of the area stay whole. */
 static void put_chart(FILE *page, const report_figure *g, report_size size, const char *class)
 {
     const frame f = make_frame(g, size);
@@ -428,7 +432,8 @@ static const report_series *curve_of(const report_figure *g, size_t i)
     return s;
 }
 
-/* Return whether two curves look the same, as far as both have points. */
+/* Return whether two curves look the same over the points that both have. A curve may have fewer
+ * points, for example because its run is shorter. */
 static int coincide(const report_series *a, const report_series *b)
 {
     size_t n = a->count < b->count ? a->count : b->count, numbers = 0;

@@ -29,19 +29,19 @@ static void add_key(report_figure *g, const char *class, unsigned color, const c
 /* ---- smooth lines ---- */
 
 #define LEAST_SMOOTHED 20 /* shorter lines are not smoothed */
-/* a smoothing window has count / PART points on each side, where `count` is the number of all
- * points */
+/* count / PART is the number of points on each side of a smoothing window; `count` is the number of
+ * points of the curve */
 #define PART 12
 #define LEAST_SIDE 3
-/* Near an end of a curve, a smoothing window has too few points on the outer side. Its inner side
- * may then have up to this many times the usual number of points */
+/* Near an end of a curve, a smoothing window has fewer points than usual on the side of that end.
+ * To make up for them, its other side may have up to END_SIDES times the usual number */
 #define END_SIDES 5
 
-/* Fit a straight line to points `first` ... `last`, and return the line's value at point `at`. A
- * point counts less the farther it is from `at`: its weight is the tricube function of that
- * distance (LOESS of degree 1, Cleveland 1979). If `rest` is 0, the line is fitted to the values y;
- * if `rest` is 1, to the residuals y - low. Values are fitted relative to the value at `at`, so
- * that a constant curve stays exactly constant. */
+/* Fit a straight line to points `first` ... `last`, and return the line's value at point `at`
+ * (LOESS of degree 1, Cleveland 1979). A point's weight decreases with its distance from `at`, by
+ * the tricube function. If `rest` is 0, fit the line to the values y. If `rest` is 1, fit it to the
+ * residuals y - low; `low` holds the result of the first fit. The value at `at` is subtracted
+ * before the fit and added to the result, so that rounding cannot change a constant curve. */
 static double fit(const report_point *p, size_t first, size_t last, size_t at, int rest)
 {
     double w0 = 0, w1 = 0, w2 = 0, d0 = 0, d1 = 0, own = rest ? p[at].y - p[at].low : p[at].y;
@@ -74,9 +74,10 @@ static int is_straight(const report_point *p, size_t count)
 }
 
 /* Call fit for each point, with a window of `side` points on each side. Near an end of the curve,
- * there are fewer points on the outer side. The inner side is then made longer, so that the smooth
- * curve does not follow the noise of the last few points: at the end of the curve up to END_SIDES *
- * side points, at its beginning up to `begin` points. */
+ * the side of the window that faces the end has fewer points. The other side is then lengthened, so
+ * that the smooth curve does not follow the noise of a few points at the end. At the last point it
+ * has END_SIDES * side points. At the first point it has `begin` points, which may also be fewer
+ * than `side`. */
 static void fit_all(report_point *p, size_t count, size_t side, size_t begin, int rest)
 {
     const size_t end = END_SIDES * side;
@@ -93,10 +94,14 @@ static void fit_all(report_point *p, size_t count, size_t side, size_t begin, in
 }
 
 /* Set each to[i].y to the smoothed value of from[i].y. Straight lines stay straight, and NAN stays
- * NAN. A single fit would flatten the bend of a loss curve. So the residuals of the first fit are
- * smoothed as well, and added (Tukey's twicing). Next to a jump, a fit can exceed all values from
- * which it is made, so results are limited to the range of from[].y. A loss curve may be steep at
- * its beginning. Windows there are only as long as the beginning of the curve is straight. */
+ * NAN.
+ *
+ * A single fit would flatten the bend of a loss curve. To restore the bend, the residuals of the
+ * first fit are smoothed by a second fit, and the result is added to that of the first (Tukey's
+ * twicing). Next to a jump, a fitted line can overshoot, so results are clamped to the range of
+ * from[].y. A loss curve may be steep at its beginning, where a long window would flatten it.
+ * Therefore `begin`, the length of the window at the first point, is reduced until the curve is
+ * straight over that length. */
 static void smooth(report_point *to, const report_point *from, size_t count)
 {
     size_t side = count / PART > LEAST_SIDE ? count / PART : LEAST_SIDE, begin = END_SIDES * side;
@@ -205,12 +210,14 @@ static void explain_bins(report_figure *g, const report *r)
 
 /* ---- losses ---- */
 
-/* The y axis of losses ends at this multiple of the highest loss at the start of a run, or earlier.
- * Usually only a run that diverges has a higher loss. */
+/* Upper limit of the y axis of losses, as a multiple of the highest loss at the start of any run.
+ * Usually only a diverged run has a higher loss. The axis ends below the limit if no loss reaches
+ * it. */
 #define MOST_RISE 1.5
 
-/* Set the upper limit of the y axis, above which points are cut off. Without a limit, one diverged
- * run would press all other curves flat. Return the number of points above the limit. */
+/* Set the upper limit of the y axis, at which curves are clipped. Without a limit, a single
+ * diverged run would squeeze all other curves into the bottom of the chart. Return the number of
+ * points above the limit. */
 static size_t limit_losses(report_figure *g, const report *r)
 {
     size_t above = 0;
@@ -230,8 +237,8 @@ static void complete_loss(report_figure *g, const report *r)
     size_t above = limit_losses(g, r);
     for (size_t i = 0; i < r->count; i++) add_curve(g, r, i, REPORT_MARKS, REPORT_VAL);
     if (g->size != REPORT_LARGE) return;
-    /* maximum number of evaluations that a dot is the mean of, over all runs; 0: no run has been
-     * evaluated */
+    /* A dot is the mean of one or more evaluations. `most` is the highest number of evaluations per
+     * dot, over all runs; 0: no run has been evaluated */
     uint64_t most = 0;
     for (size_t i = 0; i < r->count; i++)
         if (r->runs[i].evaluations.steps > most) most = r->runs[i].evaluations.steps;
@@ -324,8 +331,9 @@ static void complete_norm(report_figure *g, const report *r)
     if (clip > 0) add_key(g, "limit", REPORT_RUNS, name);
 }
 
-/* Complete the figure about waiting for the loader: divide each point's waiting time by the time of
- * its steps. As a share, it shows how much faster training could be. */
+/* Complete the figure about waiting for the loader: divide each point's waiting time by the
+ * duration of its steps. The result is the fraction of time that training could save with a faster
+ * loader. */
 static void complete_wait(report_figure *g, const report *r)
 {
     double most = 0;
@@ -341,8 +349,8 @@ static void complete_wait(report_figure *g, const report *r)
                 most);
 }
 
-/* Complete the figure of peak memory. The peak in the log is that of the device's memory if the
- * device has its own memory, otherwise that of the process. */
+/* Complete the figure of peak memory. The peak in the log is that of the device's own memory if the
+ * device has any. Otherwise it is the peak memory of the process. */
 static void complete_peak(report_figure *g, const report *r)
 {
     double estimated = 0;

@@ -108,8 +108,10 @@ void report_begin_section(FILE *page, const char *class, const char *id, const c
  * and the noise is not shown */
 #define LEAST_NOISE 5e-5
 
-/* Format a loss so that its last digit is one place behind the first digit of its noise, but with
- * one to four decimals. For example, with a noise of 0.02 a loss has three decimals. */
+/* Format a loss with one more decimal place than the first nonzero digit of its noise, but at least
+ * one and at most four. For example, the first digit of a noise of 0.02 is in the second decimal
+ * place, so the loss is shown with three. If the noise is unknown or below LEAST_NOISE, use
+ * four. */
 static char *format_loss(char *buf, size_t n, double loss, double noise)
 {
     int digits = noise >= LEAST_NOISE ? 1 - (int)floor(log10(noise)) : 4;
@@ -167,14 +169,15 @@ static void put_lowest(FILE *page, const report_run *run)
 /* A headline number of a run, which is stored as a double in report_run. */
 typedef struct headline {
     const char *name;
-    /* Offsets in report_run. at: of the number; noise: of its noise if the number is a loss, else
-     * 0 */
+    /* Byte offsets of members in report_run. at: the headline number; noise: its standard error if
+     * the number is a loss, otherwise 0 */
     size_t at, noise;
     report_number number;
     /* value that is marked as the best one on a page with several runs. -1: the lowest; 1: the
      * highest; 0: none */
     int best;
-    /* 1: leave the number out of the page if it is unknown for all runs; 0: then show a dash */
+    /* what to do if no run has a value for this number. 1: leave the number out of the page; 0:
+     * show a dash */
     int left_out;
     /* small print below the number: a constant text (more), or a function that writes it
      * (put_more) */
@@ -196,8 +199,8 @@ static const headline headlines[] = {
 #undef AT
 enum { HEADLINES = sizeof headlines / sizeof *headlines };
 
-/* Return the number that is stored at this offset in *run; NAN if the offset is 0, which means that
- * there is no such number. */
+/* Return the number at byte offset `at` in *run. Offset 0 stands for a number that does not exist;
+ * return NAN for it. */
 static double number_at(const report_run *run, size_t at)
 {
     return at ? *(const double *)(const void *)((const char *)run + at) : (double)NAN;

@@ -65,7 +65,7 @@ typedef struct report_log {
  * over a few consecutive rows of the log. */
 typedef struct report_bin {
     report_row mean, low, high;
-    size_t n[REPORT_COLUMNS]; /* by column: number of rows in the bin that have a value */
+    size_t n[REPORT_COLUMNS]; /* [c]: number of rows in the bin that have a value in column c */
     double skipped;           /* number of steps in the bin whose update was skipped */
 } report_bin;
 
@@ -109,7 +109,8 @@ typedef struct report_run {
     report_bins bins, evaluations;
     report_memory memory[2 * SGT_MEMORY_KINDS];
     size_t memory_count;
-    double estimate;        /* estimated memory of all kinds in bytes; 0: no estimate */
+    /* estimated total memory in bytes, the sum over all kinds; 0: no estimate */
+    double estimate;
     char no_estimate[1024]; /* reason why there is no estimate */
     uint64_t parameters;    /* 0: unknown */
     /* loss_noise: standard error of `loss`; val_noise: standard error of val_loss; loss_steps:
@@ -117,13 +118,13 @@ typedef struct report_run {
     double loss_noise, val_noise;
     size_t loss_steps;
     report_row last; /* last row of the log */
-    /* Headline numbers; NAN: unknown. val_bits is val_loss in bits per byte of text */
+    /* Headline numbers. NAN means unknown. val_bits is the validation loss val_loss, converted from
+     * nats per token to bits per byte of text */
     double steps, loss, val_loss, val_bits, best_val, best_step, tokens, seconds, speed, mfu,
         skipped, wait, peak;
     char *advice[REPORT_ADVICE];
     size_t advice_count;
-    /* by index in `advice`: 1 if the advice states that the run has failed; it is then shown in
-     * red */
+    /* [i]: 1 if advice[i] states that the run has failed, so that the page shows it in red */
     int grave[REPORT_ADVICE];
 } report_run;
 
@@ -135,9 +136,10 @@ int report_run_open(report_run *r, const char *path, const sgt_notice *notice, s
 int report_run_sample(report_run *r, const sgt_stop *stop, sgt_error *err);
 void report_run_close(report_run *r);
 
-/* Fit a straight line to the n numbers y[0], y[stride], y[2 * stride], ..., ignoring those that are
- * NAN. The residuals are the numbers minus the line. Return the sum of their squares. Set *changes
- * to the sum of the squared differences between each residual and the next. */
+/* Fit a straight line to the n values y[0], y[stride], y[2 * stride], ..., ignoring NAN. A residual
+ * is a value minus the line. Return the sum of the squared residuals. Set *changes to the sum of
+ * the squared differences between successive residuals. The ratio *changes / sum is the
+ * Durbin-Watson statistic. */
 double report_residuals(const double *y, size_t stride, size_t n, double *changes);
 
 typedef struct report {
@@ -223,12 +225,13 @@ struct report_figure {
     int zero; /* 1: the y axis begins at 0 */
     /* end of the x axis, which then begins at 0; 0: the axis covers the range of the points */
     double x_end;
-    double y_most; /* upper limit of the y axis, above which values are cut off; 0: no limit */
-    /* minimum range of values on the y axis, so that small changes are not magnified */
+    double y_most; /* upper limit of the y axis, at which curves are clipped; 0: no limit */
+    /* minimum length of the y axis's range (highest minus lowest value), so that tiny changes are
+     * not magnified to the chart's full height */
     double y_room;
-    /* axis labels, such as "steps" and "nats per token". In front of a label, the chart puts the
-     * axis's unit, such as "GiB" or "%", if there is one. The unit follows from the number format
-     * and the highest value */
+    /* axis labels, such as "steps" and "nats per token". The chart prefixes a label with the axis's
+     * unit, such as "GiB" or "%", if it has one. The chart chooses the unit by the number format
+     * and by the highest value on the axis */
     const char *x_label, *y_label;
     /* how tooltips show x and y, for example "step 12" and "5.43 nats" */
     report_words x_words, y_words;
@@ -271,7 +274,7 @@ typedef struct report_table {
     /* CSS class of a scrolling <div> around the table; NULL: no such <div> */
     const char *scroll;
     const char *class, *caption;
-    /* titles of the columns; the first column has the titles of the rows */
+    /* column titles. The first one is the title of the column that holds the row titles */
     const char *const *titles;
     size_t count;
     /* 1: column titles from the second on have the colours of runs in front of them */

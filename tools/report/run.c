@@ -193,9 +193,10 @@ static void estimate_memory(report_run *r, const sgt_notice *notice)
 #define MOST_BINS 240 /* maximum number of points of a curve */
 #define MOST_DOTS 60  /* maximum number of points of a curve with a dot at each point */
 
-/* Add a row of the log to a bin. The log has the total number of skipped updates up to each row,
- * but a bin counts only its own. So *skipped is the total up to the row before: add the difference
- * to the bin, then update *skipped. */
+/* Add a row of the log to a bin. The log's column of skipped updates is a running total, but a bin
+ * must count only the updates skipped in its own rows. *skipped is the total of the row before. Add
+ * the difference between this row's total and *skipped to the bin, then set *skipped to this row's
+ * total. */
 static void add_to_bin(report_bin *bin, const report_row *row, double *skipped)
 {
     for (size_t c = 0; c < REPORT_COLUMNS; c++) {
@@ -236,8 +237,8 @@ static void make_bins(report_bins *b, const report_log *l, int evaluated, size_t
 
 /* ---- headline numbers ---- */
 
-/* The final loss is the mean over the last 1 % of the steps. If that is fewer than FINAL steps, it
- * is the mean over the last FINAL steps, or over all if there are not so many. */
+/* The final loss is the mean over the last 1 % of the steps, but over at least FINAL steps. If the
+ * run has fewer steps than FINAL, it is the mean over all steps. */
 #define FINAL 20
 
 /* Values that are accumulated while the rows of the log are read in order. */
@@ -246,8 +247,8 @@ typedef struct totals {
      * are for the mean MFU, which is flops / mfu_time: flops is the sum of MFU times step time, and
      * mfu_time the sum of step times in milliseconds. Both include only steps whose MFU is known */
     double wait, flops, mfu_time;
-    /* later: number of evaluations after the one with the lowest validation loss; least_later:
-     * lowest validation loss of those later evaluations */
+    /* later: number of evaluations since the lowest validation loss of the run; least_later: lowest
+     * validation loss among these later evaluations */
     size_t later;
     double least_later;
     sgt_diagnosis diagnosis;
@@ -385,9 +386,10 @@ static void start_diagnosis(totals *t, const sgt_config *s)
     if (s->steps != SGT_DEFAULT_COUNT) t->diagnosis.steps = s->steps;
 }
 
-/* Pass a row of the log to the diagnosis of the loss curve. In fp16, it is normal that a gradient
- * overflows, that the step is skipped and the loss scale lowered. So that this is not reported as a
- * problem, the norm of a skipped step is passed as 0. */
+/* Pass a row of the log to the diagnosis of the loss curve. Training in fp16 regularly tries too
+ * high a loss scale: a gradient overflows, the step is skipped, and the scale is lowered. Pass the
+ * norm of such a skipped step as 0, because the diagnosis would otherwise report the overflow as a
+ * problem. */
 static void diagnose(report_run *r, totals *t, const double *v)
 {
     char line[256];
@@ -399,10 +401,10 @@ static void diagnose(report_run *r, totals *t, const double *v)
         advise(r, t->diagnosis.grave, "%s", line);
 }
 
-/* Add advice about the entire run in three cases: the validation loss has risen since its lowest
- * value; it is far above the training loss of the same time; or too much time is spent waiting for
- * the loader. If the noise of the validation loss is unknown, assume that of a single step's
- * training loss. */
+/* Add advice about the entire run. There are three cases: the validation loss has risen since its
+ * lowest value; it is far above the training loss of the same steps; or the run waits too long for
+ * the loader. If the standard error of the validation loss is unknown, use the standard deviation
+ * of the training loss of a single step instead. */
 static void judge_whole(report_run *r, const totals *t)
 {
     char line[256];
@@ -499,8 +501,8 @@ static void digest_log(report_run *r)
         row->v[REPORT_SECONDS] = seconds;
         add_totals(r, &t, row);
         if (is_evaluated(row)) t.val_end = i + 1;
-        /* Replace the logged peak by the highest one so far. After a resume, a new process logs its
-         * own peak, which begins low. */
+        /* Replace the peak memory of this row by the highest peak so far. A resumed run is a new
+         * process, whose own peak starts low, but the curve shows the peak of the entire run. */
         row->v[REPORT_PEAK] = r->peak;
         if (judged) diagnose(r, &t, row->v);
     }
