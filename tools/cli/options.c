@@ -25,8 +25,8 @@ static const sgt_option others[] = {{.name = "Others"},
                                     {"version", 0, SGT_OPT_FLAG, NULL, .help = "print the version"},
                                     {0}};
 
-/* Return a copy of the option. If o->as names an option of train/config.c, members that are empty
- * in *o are copied from it. */
+/* Return a copy of the option in which inherited members are filled in: if o->as names an option of
+ * train/config.c, members that *o leaves empty are copied from that option. */
 static sgt_option filled_in(const sgt_option *o)
 {
     sgt_option f = *o;
@@ -81,9 +81,9 @@ static uint64_t suffix_factor(const char *s, int bytes)
     return factor;
 }
 
-/* Set *out to v * factor / 10^places, where v has the digits of a decimal number with `places` of
- * them after the point. Return 0, or -1 if the result is not an integer or does not fit into 64
- * bits. */
+/* Set *out to v * factor / 10^places. A decimal number such as 1.25k is passed as its digits, v =
+ * 125, the factor of its suffix, 1000, and the number of digits after the decimal point, places =
+ * 2. Return 0, or -1 if the result is not an integer or does not fit into 64 bits. */
 static int whole_number(uint64_t v, uint64_t factor, int places, uint64_t *out)
 {
     __extension__ unsigned __int128 x = (unsigned __int128)v * factor;
@@ -144,11 +144,11 @@ static int parse_percent(const char *s, double *out)
 
 /* ---- suggestions ---- */
 
-/* Names of options and words in other programs, and what to suggest instead. Each row begins with
- * the suggestion (an option, an operand or a word of our programs), followed by the other programs'
- * names for it. A row is ignored if the first word of its suggestion is not a known word of this
- * program. The row with the suggestion "" lists names without a counterpart: nothing is suggested
- * for them, not even an option with a similar name. */
+/* What to suggest for the names of options and words in other programs. In each row, the first
+ * string is the suggestion: an option, an operand or a word of our programs. The second string has
+ * the names that other programs use for it. A program skips a row if the first word of the
+ * suggestion is not one of its known words. The row with the suggestion "" lists names without a
+ * counterpart: nothing is suggested for them, not even an option with a similar name. */
 static const char *const other_names[][2] = {
     {"", "log-every log-interval log-freq logging-steps logdir model-max-length sample-every "
          "save-checkpoint gpu cuda"},
@@ -203,21 +203,26 @@ static const char *const other_names[][2] = {
     {"RUN/ without an option", "model checkpoint ckpt load init-from out-dir"}};
 
 /* LONGEST_WORD: maximum length in bytes of words that are compared; FARTHEST: distance between two
- * words that are not similar, larger than every other distance; MOST_CANDIDATES: maximum number of
- * words in a suggestion */
+ * words that are not similar, larger than all other distances; MOST_CANDIDATES: maximum number of
+ * words in a suggestion (if more are equally near, none is suggested) */
 enum { LONGEST_WORD = 48, FARTHEST = 2 * LONGEST_WORD, MOST_CANDIDATES = 4 };
 
-/* The known words with the smallest distance from an unknown word; `far` is that distance. Several
- * words are kept only if they, or a later part of them, begin with the unknown word. */
+/* The known words that are nearest to an unknown word, all at the distance `far`. Several words are
+ * kept only if `far` is BEGINS or BEGINS_PART, because the unknown word may then abbreviate any of
+ * them. At any other distance, the first one found is kept. */
 typedef struct candidates {
     char text[256]; /* the words, with " or " between them */
     size_t count, far;
 } candidates;
-/* Distances between an unknown word and a known word, in ascending order. SAME: they are equal.
- * BEGINS: the known word begins with the unknown word. BEGINS_PART: a later part of the known word
- * begins with the unknown word. Then comes BEGINS_PART plus the number of typing errors between the
- * two. The largest distances below FARTHEST mean that the unknown word, or a part of it, begins
- * with the known word. */
+/* Distances between an unknown word and a known word, in ascending order. A part of a word is what
+ * stands after one of its dashes.
+ *
+ *   SAME             they are equal
+ *   BEGINS           the known word begins with the unknown word
+ *   BEGINS_PART      a part of the known word begins with the unknown word
+ *   BEGINS_PART + n  they differ by n typing errors
+ *   FARTHEST - n     the unknown word or a part of it begins with the known word, of n letters
+ *   FARTHEST         they are not similar */
 enum { SAME, BEGINS, BEGINS_PART };
 
 /* Return whether a word of a help text is literal, and not a placeholder such as FILE. */
@@ -279,15 +284,16 @@ static size_t begins_part(const char *word, size_t n, const char *in, size_t m)
 static size_t distance(const char *word, size_t n, const char *name, size_t m, size_t most)
 {
     size_t slips = count_slips(word, n, name, m);
-    /* If there are as many errors as the name has letters, the words may have no letter in common,
-     * so they are not similar. */
+    /* If there are as many errors as the name has letters, no letter of the name may be left in the
+     * word. Such words are not similar. */
     if (slips <= most && slips < m) return slips ? BEGINS_PART + slips : SAME;
     return m > 1 && begins_part(name, m, word, n) ? FARTHEST - m : FARTHEST;
 }
 
-/* Compare the unknown word with the names that other programs have for the known word. In a name of
- * more than three letters, allow one typing error. In shorter names allow none: cpu would match
- * gpu. With two errors, num-threads would match num-heads. */
+/* Compare the unknown word with the names that other programs use for the known word. Allow one
+ * typing error if the name has more than three letters. In shorter names one error is too many,
+ * because cpu would match gpu. Two errors are always too many, because num-threads would match
+ * num-heads. */
 static void try_other_names(candidates *nearest, const char *word, size_t n, const char *before,
                             const char *known, size_t length)
 {
@@ -395,8 +401,9 @@ static int set_option(const sgt_option *o, const char *value, sgt_error *err)
     return rc;
 }
 
-/* Store the defaults of the options in the program's own table, if they are numbers or words of the
- * option. Other defaults only describe what --help should print. */
+/* Store the defaults of the options in the program's own table in their variables. The default of
+ * an option whose value is a text or a list is not stored, because it may be a description that
+ * only --help prints. */
 static void set_defaults(const sgt_program *p)
 {
     for (const sgt_option *row = p->options; row->name; row++) {
@@ -622,13 +629,14 @@ static const char fish_script[] =
     "    end\n"
     "end\n";
 
-/* Offer word[n] as a completion of the text at the cursor. If that text is a list, its first `head`
- * bytes are earlier items, which stay as they are. The word is offered only if it begins with the
- * rest of the text. */
+/* Print word[n] as a completion if it begins with the text at the cursor. If that text is a list,
+ * its first `head` bytes are the items before the last comma. They are printed unchanged before the
+ * word, and only the text after them is compared with it. */
 static void offer(const char *cursor, size_t head, const char *word, size_t n, const char *help)
 {
     size_t begun = strlen(cursor) - head, said = strlen(help);
-    /* drop the colon before a list of words, because only --help prints that list */
+    /* drop the final colon of a help text: it introduces a list of words, which only --help
+     * prints */
     if (said && help[said - 1] == ':') said--;
     if (n >= begun && !memcmp(word, cursor + head, begun))
         printf("%.*s%.*s%s%.*s\n", (int)head, cursor, (int)n, word, said ? "\t" : "", (int)said,
@@ -750,8 +758,8 @@ static const char *suggest_option(const sgt_program *p, const char *name, size_t
         if (o.kind != SGT_OPT_HEADING)
             at += (size_t)snprintf(known + at, sizeof known - at, " %s", o.name);
     sgt_suggest(name, n, known, "--", exactly, hint);
-    /* Check that the suggested option can have the value: a flag takes none, and a CHOICE may lack
-     * the suggested word in this program. */
+    /* Adapt the suggestion to the kind of the option. A flag takes no value, so remove the value. A
+     * CHOICE may lack the suggested word in this program; then suggest nothing. */
     char *said = hint + (*hint ? strlen("; did you mean --") : 0),
          *word = said + strcspn(said, "= ");
     if (!*word || !find_option(p, said, (size_t)(word - said), 0, &o)) return hint;
@@ -782,9 +790,9 @@ static _Noreturn void refuse_unknown(const sgt_program *p, const char *dashes, c
 static void check_operands(const sgt_program *p, char **operands)
 {
     const char *wanted = operands_of(p), *word = *operands;
-    /* An operand NAME=VALUE is rejected if NAME is similar to an option. `exactly` states how
-     * similar it must be (see sgt_suggest). If the operand is OUT/, a new folder may have any name,
-     * so that it is not enough if NAME begins an option's name */
+    /* Reject an operand NAME=VALUE if NAME is similar to an option. `exactly` limits what counts as
+     * similar (see sgt_suggest). If the operand is OUT/, only equal names count: it may be a new
+     * folder, whose name may happen to be the beginning of an option's name */
     int exactly = !*wanted ? 0 : strstr(wanted, " OUT/") ? 1 : 2;
     sgt_option o;
     if (!word && *wanted && !strchr(wanted, '\n'))

@@ -74,8 +74,8 @@ sgt_notice sgt_talk_notice(const char *program, int quiet)
 #define LEAST 16 /* terminal width in columns below which lines are not wrapped */
 /* columns by which a continuation line is indented more than the line it continues */
 #define INDENT ((size_t)2)
-/* maximum number of consecutive blanks in a sentence. Three or more blanks separate the columns of
- * a table */
+/* maximum number of consecutive blanks between the words of a sentence. A line with more than GAP
+ * blanks in a row is the row of a table, whose columns they separate */
 #define GAP 2
 
 int sgt_columns(int fd)
@@ -151,7 +151,8 @@ FILE *sgt_wrapped_open(sgt_wrapped *w, int columns)
 void sgt_wrapped_close(sgt_wrapped *w)
 {
     if (fclose(w->to) != 0) sgt_no_memory();
-    /* enough memory even if each blank becomes a newline and an indentation */
+    /* Allocate 4 bytes for each byte of text. That is enough even if a line is broken at every
+     * blank, which is then replaced by a newline and INDENT blanks. */
     size_t size = 4 * w->n + 1;
     char *wrapped = malloc(size);
     if (!wrapped) sgt_no_memory();
@@ -242,7 +243,7 @@ size_t sgt_print_text(const char *s, size_t n, int terminal, int end)
 
 /* ---- facts ---- */
 
-enum { LABEL = 12 }; /* minimum width of the column with the names of facts */
+enum { LABEL = 12 }; /* minimum width in columns of the left column, which has the names */
 
 /* Return whether a value is not printed because it is null, false, 0 or empty. */
 static int is_empty(const json_t *value)

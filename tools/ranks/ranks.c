@@ -55,34 +55,35 @@ typedef struct hello {
     cpu_set_t cores;                  /* cores on which the launcher lets the rank run */
 } hello;
 
-/* All messages over a LIFE connection are an sgt_error. A message to rank 0 is the failure of the
- * rank that sends it. A message from rank 0 tells the receiver to end. Its `code` is the exit code,
- * or 0 if all ranks have finished without a failure. */
+/* Every message over a LIFE connection is an sgt_error. A message from another rank to rank 0
+ * reports why the sender failed. A message from rank 0 tells the receiver to exit: `code` is the
+ * exit code, or 0 if all ranks have finished without a failure. */
 
 typedef struct net {
     sgt_ranks r; /* first member, so that a pointer to sgt_ranks can be cast to a pointer to net */
     const char *program;
     /* name of the environment variable in which the launcher states the number of ranks */
     const char *variable;
-    /* where to send a notice if another rank lets this one wait; NULL once a notice was sent */
+    /* callback for the notice that this rank waits for another rank; NULL once the notice has been
+     * sent, because it is sent only once */
     const sgt_notice *notice;
     /* host on which rank 0 listens; "": rank 0 listens on all addresses of its machine */
     char host[256];
-    int port;     /* port on which rank 0 listens; 0: the system is still to choose one */
+    int port;     /* port on which rank 0 listens; 0: let the system choose a free port */
     int listener; /* listening socket of rank 0; -1: none */
-    /* Connections to other ranks, by kind. Each array has `size` elements. In rank 0, line[DATA][i]
-     * and line[LIFE][i] are connected to rank i. In all other ranks, only element 0 is used, for
-     * rank 0. */
+    /* Connections to other ranks: line[DATA] for data, line[LIFE] for failures. Each of the two
+     * arrays has `size` elements. In rank 0, element i is the connection to rank i. Every other
+     * rank is connected only to rank 0, in element 0. */
     struct pollfd *line[2];
     pthread_t watcher;
     /* used by rank 0: 1 once all ranks have finished. Access it atomically, because the watcher
      * reads it. */
     int ended;
-    /* used by rank 0: lock for printing why all ranks end. The first thread that prints a reason
-     * never unlocks it, so that no second reason is printed */
+    /* Rank 0 locks this before it prints why all ranks end. The thread that locks it first never
+     * unlocks it. Other threads of rank 0 then cannot print a second reason */
     pthread_mutex_t saying;
     int code;              /* exit code after give_up */
-    struct pollfd lines[]; /* (2 * size): storage for both arrays of `line` */
+    struct pollfd lines[]; /* (2, size): memory of line[DATA] and line[LIFE] */
 } net;
 enum { DATA, LIFE };
 #define SUM UINT32_MAX /* `root` of a sum */
@@ -439,9 +440,10 @@ static void release(net *t)
     free(t);
 }
 
-/* Connect this rank to the others. From all hellos, count the ranks on this machine (t->r.here) and
- * those of them that may use exactly the same cores as this rank (t->r.sharing). The counts differ
- * if the launcher binds each rank to its own cores. */
+/* Connect this rank to the others. Then set t->r.here to the number of ranks on this machine, and
+ * t->r.sharing to the number of those that may run on exactly the same cores as this rank. Both are
+ * counted from the hellos of all ranks. `sharing` is less than `here` if the launcher binds ranks
+ * to different cores. */
 static int join(net *t, sgt_error *err)
 {
     hello *all = calloc(t->r.size, sizeof *all);
@@ -489,8 +491,9 @@ static long number(const char *name, int *rc, sgt_error *err)
 }
 
 typedef struct launcher {
-    /* names of the environment variables that the launcher sets. rank, size: this rank and the
-     * number of ranks; local, here: the same, counted among the ranks on this machine */
+    /* Names of the environment variables that the launcher sets. rank: index of this rank; size:
+     * number of ranks; local: index of this rank among the ranks on its machine; here: number of
+     * ranks on this machine */
     const char *rank, *size, *local, *here;
     int mpi;
 } launcher;
@@ -550,8 +553,9 @@ uint32_t sgt_ranks_number(void)
 
 /* ---- rank 0's address ---- */
 
-/* Set the host and port of rank 0 from MASTER_ADDR and MASTER_PORT. torchrun itself uses
- * MASTER_PORT for its store, so rank 0 listens on the port after it. */
+/* Set the host and port of rank 0 from MASTER_ADDR and MASTER_PORT. torchrun itself listens on
+ * MASTER_PORT, for its key-value store, so rank 0 listens on the next port (or on the port before
+ * it if there is no next one). */
 static int find_master(net *t, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -587,7 +591,7 @@ static int ask_mpi(net *t, sgt_error *err)
 {
     struct {
         char host[sizeof t->host];
-        int rc, port; /* rc: 0, or the error for which rank 0 cannot listen */
+        int rc, port; /* rc: SGT_OK, or the negative SGT_E* with which rank 0 failed to listen */
     } a = {.rc = SGT_OK};
     sgt_error why = {0};
     int rc = load_mpi(err);
@@ -663,7 +667,8 @@ int sgt_ranks_close(sgt_ranks *r, const sgt_program *p, int rc, sgt_error *err)
         end_others(t, 0);
         release(t);
     }
-    /* MPI's shutdown waits for all ranks, so leave it to the launcher after a failure */
+    /* MPI's shutdown waits for all ranks, so after a failure it could wait forever. The launcher
+     * then cleans up */
     if (!code && mpi) mpi->close();
     return code;
 }

@@ -20,18 +20,18 @@
 #include "loader/base/ranks.h"
 #include "tools/cli/options.h"
 
-/* Return the rank that a launcher has given this process, or 0 if there is no launcher. Does not
- * connect to other ranks. */
+/* Return the rank of this process, as stated in the variables of a launcher, or 0 if there is no
+ * launcher. Does not connect to other ranks. */
 uint32_t sgt_ranks_number(void);
 
-/* Connect to the other ranks, and set *out to the connected ranks, or to NULL if this process runs
- * alone. Wait at most two minutes until all ranks have started. After some seconds of waiting, send
- * *notice one line. During the wait, the first signal ends the program. Messages begin with
+/* Connect to the other ranks, and set *out to the connected ranks, or to NULL if there is only this
+ * process. Wait at most two minutes until all ranks have started. After some seconds of waiting,
+ * send *notice one line. During the wait, the first signal ends the program. Messages begin with
  * `program`; that string must stay valid as long as *out. Returns SGT_EUSAGE if a launcher's
  * variable is invalid.
  *
- * If `apart` is 1, do not connect, because the work needs no other rank. *out then has only the
- * numbers of ranks, and its collective functions are NULL. */
+ * If `apart` is 1, do not connect, because the caller's work needs no data from other ranks. *out
+ * then states only this rank and how many ranks there are; its collective functions are NULL. */
 int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_notice *notice, int apart,
                    sgt_error *err);
 

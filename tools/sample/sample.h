@@ -34,11 +34,11 @@ void sample_model_free(sample_model *m);
  * end of the message. */
 int sample_vocab_beside(sgt_vocab **out, const char *path, uint32_t n, const char *hint,
                         sgt_error *err);
-/* Open the vocabulary of data with the given fingerprint. It is GPT-2's if the fingerprint is
- * GPT-2's. If the fingerprint is 0 (unknown) and `tokenizer` is NULL, it is GPT-2's if the data's
- * vocabulary size n is GPT-2's. Otherwise it is the vocabulary in the file `tokenizer`. Returns
- * SGT_EUNSUPPORTED and sets *out to NULL if that file does not have the fingerprint, or if
- * `tokenizer` is NULL. */
+/* Open the vocabulary with which data was tokenized. `fingerprint` identifies that vocabulary, or
+ * is 0 if it is unknown; n is the data's vocabulary size. Open GPT-2's vocabulary if the
+ * fingerprint is GPT-2's. Also open it if the fingerprint is 0, `tokenizer` is NULL, and n is
+ * GPT-2's vocabulary size. Otherwise open the file `tokenizer`. If `tokenizer` is NULL, or if its
+ * vocabulary has a different fingerprint, set *out to NULL and return SGT_EUNSUPPORTED. */
 int sample_vocab_of_data(sgt_vocab **out, const char *tokenizer, uint64_t fingerprint, uint32_t n,
                          sgt_error *err);
 /* Return whether there is a meta.pkl in the folder of `file`. nanoGPT's prepare.py writes such a
@@ -51,17 +51,18 @@ int sample_vocab_agrees(const sgt_vocab *a, const sgt_vocab *b);
 /* ---- texts.c: files of questions (for sgt-eval) and of examples (for sgt-train), and prompts
  * ---- */
 
-/* A file with one JSON value per line, while it is read, and the ids of all texts in it so far. The
- * caller sets path, vocab and err, and zeroes all other members. */
+/* State of reading a file that has one JSON value per line. `tokens` has the ids of all texts read
+ * so far, one text after another. The caller sets path, vocab and err, and zeroes all other
+ * members. */
 typedef struct sample_lines {
     const char *path;
     const sgt_vocab *vocab;
     sgt_error *err;
-    /* number of the current line, counted from 1, for messages; 0: messages name no line */
+    /* line number that messages state, counted from 1; 0: messages state no line number */
     size_t line;
     uint64_t hash; /* XXH3 of the file */
     int32_t *tokens;
-    /* count: number of ids in `tokens`; room: number for which memory is allocated */
+    /* count: number of ids in `tokens`; room: allocated size of `tokens`, in ids */
     size_t count, room;
     sgt_encoder *encoder;
     sgt_normalizer normal;
@@ -73,8 +74,8 @@ typedef struct sample_lines {
  * SGT_EFORMAT; the message names the file and the line. */
 int sample_lines_read(sample_lines *r, size_t most, int (*add)(void *ctx, const json_t *value),
                       void *ctx);
-/* Normalize text[n] as the vocabulary requires, and append its ids to r->tokens. Afterwards
- * r->tokens has room for two more ids. */
+/* Normalize text[n] as the vocabulary requires, and append its ids to r->tokens. Afterwards there
+ * is allocated space for two more ids, which the caller may append itself. */
 int sample_lines_encode(sample_lines *r, const char *text, size_t n);
 /* Return SGT_EFORMAT with a formatted message that begins with the file and the line. */
 int sample_lines_fail(const sample_lines *r, const char *fmt, ...) SGT_PRINTF(2, 3);

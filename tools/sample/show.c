@@ -40,8 +40,9 @@ static int open_texts(sample_show *s, const sample_prompts *p, uint64_t samples,
 
 /* ---- printing ---- */
 
-/* End the printed text t. Print a newline if t lacks one, unless t is the last text and goes to a
- * file. Before the next text, print a line of three dashes. */
+/* Print what separates text t from the next text: a newline if t does not end in one, then a line
+ * of three dashes. After the last text, print no dashes, and add a missing newline only on a
+ * terminal. */
 static void print_end(const sample_show *s, const sample_text *t)
 {
     int last = t + 1 == s->texts + s->count, open = t->n && t->bytes[t->n - 1] != '\n';

@@ -97,8 +97,8 @@ void sample_lines_free(sample_lines *r)
 
 /* ---- prompts ---- */
 
-/* Append a prompt, which takes ownership of the malloc'd text. If `text` is NULL, return
- * SGT_ENOMEM. */
+/* Append a prompt. Takes ownership of the malloc'd `text`, even on failure. The caller may pass the
+ * result of a failed allocation: if `text` is NULL, return SGT_ENOMEM. */
 static int add(sample_prompts *p, char *text, size_t bytes, sgt_error *err)
 {
     int rc = text ? sgt_reserve(&p->items, &p->room, p->count + 1, sizeof *p->items, "prompts", err)
