@@ -9,8 +9,9 @@
 #include "tokenize/vocab/vocab.h"
 
 /* Maximum length in bytes of a piece that sgt_bpe_scan_* accepts. Longer pieces are encoded by
- * steps (pieces.c), which is faster for them. Steps need a trie of the tokens; for most
- * vocabularies, building this trie takes longer than building all other tables. */
+ * steps (pieces.c), in linear instead of quadratic time. Short pieces are not, because steps need a
+ * trie of the tokens: building it takes longer, for most vocabularies, than building all other
+ * tables. */
 #define SGT_BPE_SCAN_MAX 256
 
 /* Encode a piece of at most SGT_BPE_SCAN_MAX bytes into ids of 16 or 32 bits, by applying the

@@ -110,8 +110,8 @@ static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, void *ro
 
 /* ---- long words ---- */
 
-/* Cut a word at every offset at which no token can contain both the byte before and the byte after.
- * Encode the sections between the cuts separately. */
+/* Encode a word in sections: cut it between any two adjacent bytes that no token contains next to
+ * each other, and encode each section separately. */
 static size_t encode_parts(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
 {
     size_t count = 0;
@@ -123,8 +123,8 @@ static size_t encode_parts(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids
     return count;
 }
 
-/* Encode a word without the cache of long words: do not look the word up there, and do not store
- * its ids there. */
+/* Encode a word without looking it up in the cache of long words and without storing its ids
+ * there. */
 static size_t encode_anew(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
 {
     if (take_whole(w->v, s, n, ids)) return 1;
@@ -134,10 +134,10 @@ static size_t encode_anew(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
     return count;
 }
 
-/* A long word in the cache. When the cache's memory is full, new words are not stored, but the
- * cached words stay. The cache is emptied only when the words that were not stored would have
- * needed a quarter of its memory. Therefore, if a text slightly larger than the cache is encoded
- * again, most of its words are still in the cache. */
+/* A long word in the cache. If the cache's memory is full, new words are not stored. Their sizes
+ * are only added up, and the cache is emptied when they would have needed a quarter of its memory.
+ * Emptying it at once would be worse: if a text slightly larger than the cache is encoded again,
+ * most of its words are still in the cache. */
 typedef struct long_word {
     uint16_t count, n; /* count: number of ids; n: length of the word in bytes */
     /* The upper 4 bits are the number of ids, or 0 if there are more than 15. With this field, the
@@ -245,19 +245,21 @@ static size_t encode_text(sgt_encoder *e, const void *text, size_t n, void *room
 
 /* ---- cuts inside a long piece (bpe.h) ---- */
 
-/* No cut is made in this many bytes at the end of a piece, because checking a cut needs text after
- * it. In a piece shorter than four times this, no cut is made in the last quarter. */
+/* Number of bytes at the end of a piece in which no cut is tried, because a cut can only be checked
+ * against the text that follows it. In a piece of less than four times this length, it is the last
+ * quarter instead. */
 #define AHEAD ((size_t)16 << 10)
-#define TRIES 24 /* maximum number of token borders that are tried as cuts of one piece */
+#define TRIES 24 /* maximum number of token borders that find_border tests in one piece */
 
 typedef struct extent {
     sgt_words *words;
     const sgt_vocab *v;
     const uint8_t *s; /* start of the piece */
     size_t from;      /* bytes of text before the piece */
-    size_t n;         /* number of the piece's bytes that are in memory; the piece may be longer */
-    size_t longest;   /* bytes of the longest token */
-    sgt_id *ids;      /* (n): room for the ids of the piece */
+    /* length in bytes of the part of the piece that is in memory; the piece itself may be longer */
+    size_t n;
+    size_t longest; /* bytes of the longest token */
+    sgt_id *ids;    /* (n): room for the ids of the piece */
 } extent;
 
 static size_t longest_token(const sgt_vocab *v)
@@ -294,13 +296,15 @@ static size_t longest_piece(const sgt_rule *r, const uint8_t *text, size_t n, si
     return most;
 }
 
-/* Return 1 if the encoded piece has a border between two tokens at offset b, whatever text follows
- * s[0 ... t) (bpe.h has the proof). Otherwise return 0. `last` is the token that ends at b. */
+/* Return 1 if offset b is a border between two tokens of the encoded piece, whatever text follows
+ * s[0 ... t); else 0. `last` is the token that ends at b. The function encodes the bytes from b to
+ * each offset at which a token may end near t, and checks that `last` and the first token after b
+ * fit. bpe.h has the proof. */
 static int stands(const extent *x, size_t b, uint32_t last, size_t t)
 {
     uint32_t first = SGT_NO_TOKEN;
-    /* The tokens before b take at most b entries of x->ids, so the entries from index b on are
-     * free. */
+    /* x->ids holds the tokens before b in at most b entries, so the entries from index b on are
+     * free for the tokens after b */
     sgt_id *ids = x->ids + b;
     for (size_t a = t - x->longest + 1; a <= t; a++) {
         if (!encode_by_steps(x->words, x->s + b, a - b, ids)) return 0;
@@ -310,9 +314,9 @@ static int stands(const extent *x, size_t b, uint32_t last, size_t t)
     return 1;
 }
 
-/* Search backwards from offset `until` for a border between two tokens at which the split rule
- * allows a cut and which remains a border whatever text follows. Return its offset, or 0 if none is
- * found. */
+/* Search backwards from offset `until` for a border between two tokens that can be a cut: the split
+ * rule must allow a cut there, and the border must stay a border whatever text follows. Return its
+ * offset, or 0 if none is found. */
 static size_t find_border(const extent *x, size_t until)
 {
     size_t count = encode_by_steps(x->words, x->s, until, x->ids), b = until;
@@ -334,13 +338,13 @@ static size_t extent_cut(sgt_encoder *e, const uint8_t *text, size_t n)
     size_t ahead;
     x.n = longest_piece(&v->rule, text, in_sight(text, n), &x.from);
     x.s = text + x.from;
-    /* If the piece is white space, the text that follows may move its last character to the next
-     * piece. Therefore do not use the piece's last few bytes. */
+    /* Leave out the piece's last few bytes. If the piece is white space, text that follows it may
+     * move its last character to the next piece. */
     if (x.n > 4) x.n = in_sight(x.s, x.n);
     ahead = AHEAD < x.n / 4 ? AHEAD : x.n / 4;
     if (x.longest > SGT_EXTENT_TOKEN || ahead < 2 * x.longest) return 0;
-    /* If memory is short, report that there is no cut: the caller then reads more text, or fails
-     * itself. */
+    /* If memory runs out, return 0 as if there were no cut. The caller then reads more text, or
+     * runs out of memory itself and reports that. */
     if (!(x.ids = malloc(x.n * sizeof *x.ids))) return 0;
     size_t b = find_border(&x, x.n - ahead);
     free(x.ids);

@@ -33,8 +33,8 @@ static inline void publish(const sgt_vocab *v, sgt_id *ids, size_t count)
         for (size_t i = 0; i < count; i++) ids[i] = (sgt_id)v->ids[ids[i]];
 }
 
-/* If s[n] is a token that no merges produce, store its public id in ids[0] and return 1, else
- * return 0. */
+/* If s[0..n) has exactly the bytes of a token that no merges produce, store the token's public id
+ * in ids[0] and return 1. Otherwise return 0. */
 static inline int take_whole(const sgt_vocab *v, const uint8_t *s, size_t n, sgt_id *ids)
 {
     const uint32_t whole = sgt_vocab_whole(v, s, n);
@@ -42,11 +42,11 @@ static inline int take_whole(const sgt_vocab *v, const uint8_t *s, size_t n, sgt
     return whole != SGT_NO_TOKEN;
 }
 
-/* Store the tokens of s[n] with which merging can start, as ids in merge order. If the merges
- * certainly build a character before they join it with its neighbours (sgt_vocab_character), store
- * that character as one token. Store any other character as one token per byte. Set merged[i] to
- * the token that ids[i] and ids[i + 1] merge to, for all ids but the last. Return the number of
- * ids, or 0 if there would be more than `most`. */
+/* Divide s[0..n) into the tokens with which merging can start, and store their ids, in merge order,
+ * in ids[]. A character becomes one token if merging is certain to build that token before it joins
+ * any part of the character with other bytes (sgt_vocab_character). Every other byte becomes a
+ * token by itself. Set merged[i] to the token that ids[i] and ids[i + 1] merge to, for all ids but
+ * the last. Return the number of ids, or 0 if there would be more than `most`. */
 static inline size_t begin_with_characters(const sgt_vocab *v, const uint8_t *s, size_t n,
                                            sgt_id *ids, sgt_id *merged, size_t most)
 {

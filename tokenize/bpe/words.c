@@ -71,9 +71,9 @@
 #define KEY_MASK (((uint64_t)1 << COUNT_SHIFT) - 1)
 #define NEVER ((sgt_word_key){~(uint64_t)0, 1})
 
-/* The result for a word. The upper four bits of `count` are the number of ids, or 0 if there are
- * too many to store. Its other bits are undefined: a table entry ends with the same layout, and
- * there they hold a part of the word's key. */
+/* The ids of a word. The upper four bits of `count` are the number of ids, or 0 if there are too
+ * many for `ids`. The lower bits of `count` are undefined: in a table entry, which ends with the
+ * same layout, they hold bytes of the word's key. */
 typedef struct word_found {
     uint64_t count;
     sgt_id ids[16];
@@ -163,8 +163,8 @@ INLINE size_t look(sgt_words *w, size_t count)
  * of 4 bytes are stored as rank << 4 | position, so that the lowest value also gives its
  * position. */
 
-/* LANES: number of words merged at a time. LONG_WORDS: 1 if words that are too long for the table
- * can be merged here too. */
+/* LANES: number of words merged at a time. LONG_WORDS: 1 if merge_lanes can also encode words that
+ * are too long for the table. */
 #if defined(__AVX2__)
 enum { LANES = 4, LONG_WORDS = sizeof(sgt_id) == 4 };
 #else
@@ -195,9 +195,9 @@ typedef struct merging {
 
 #if !defined(SGT_FOR_wide)
 
-/* Load the 16 ranks of a word. `beyond` is 0 at every position that has a pair, and NO_PAIR (all
- * bits set) at the positions after the word's last pair. Combining the two by OR sets the ranks
- * there to NO_PAIR. */
+/* Load the 16 ranks of a word, and set the ranks after the word's last pair to NO_PAIR, because
+ * `ranks` holds no valid values there. `beyond` has 0 at each position up to the last pair, and
+ * NO_PAIR (all bits set) after it, so that an OR with `beyond` does this. */
 INLINE ranks16 load_ranks(const sgt_id *ranks, const sgt_id *beyond)
 {
     __m256i r = _mm256_loadu_si256((const __m256i *)(const void *)ranks);
@@ -309,9 +309,10 @@ INLINE void merge_begin(merging *g, int j, sgt_id *ranks, size_t n)
     g->ranks[j] = load_ranks(ranks, beyond + 16 - n);
 }
 
-/* Begin merging word j from its bytes. If LONG_WORDS is 1 and the word is not ASCII, begin with one
- * token per character where possible (width.h). If that gives more than 15 tokens, begin with none,
- * so that the word gets no ids here. */
+/* Begin merging word j from its bytes, one token per byte. If LONG_WORDS is 1 and the word is not
+ * ASCII, begin with one token per character where possible (width.h). If that gives more than 15
+ * tokens, begin with no tokens, so that merge_lanes reports 0 ids and the word is encoded
+ * elsewhere. */
 INLINE void merge_start(merging *g, int j, const sgt_vocab *v, const sgt_word_key *k,
                         const uint8_t *s, size_t n)
 {
@@ -334,8 +335,9 @@ INLINE void merge_start(merging *g, int j, const sgt_vocab *v, const sgt_word_ke
     merge_begin(g, j, ranks, n);
 }
 
-/* Do the next merge in word j and return 0. If no pair merges any more, change nothing and return
- * 1. In that case, find_lowest has found NO_PAIR at position 0, which always holds it. */
+/* Do the next merge in word j and return 0. If no pair can be merged any more, leave the word's
+ * tokens as they are and return 1. (find_lowest then returns position 0, whose rank is always
+ * NO_PAIR.) */
 INLINE uint32_t merge_step(merging *g, int j, const sgt_vocab *v)
 {
     ranks16 r = g->ranks[j];
@@ -361,7 +363,8 @@ INLINE void merge_end(const merging *g, int j, sgt_id *ids)
 {
     const sgt_id *from = g->ids[j] + 1;
     for (uint32_t tokens = g->alive[j] >> 1; tokens & (tokens - 1); tokens &= tokens - 1)
-        /* the highest bit of `tokens` marks the word's end, not a token */
+        /* each set bit of `tokens` stands for a token, except the highest, which marks the word's
+         * end */
         *ids++ = from[_tzcnt_u32(tokens)];
 }
 
@@ -416,9 +419,10 @@ INLINE size_t look_again(sgt_words *w, const uint8_t *s, const uint32_t *ends, s
                          uint16_t *left)
 {
     word_found *merged = (word_found *)w->merged;
-    /* Finds duplicates among the words in `left`. The index is six bits of the offset of a word's
-     * table line. The value is 1 plus the batch index of the last word with these bits that was
-     * added to `left`; 0 means that there is none. */
+    /* Finds duplicates in `left`. Words are told apart by six bits of the offset of their table
+     * line: seen[bits] is 1 plus the batch index of the last word with these bits that was added to
+     * `left`, or 0 if there was none. A duplicate is missed if another word with the same bits was
+     * added in between; the word is then merged twice, with the same result. */
     uint16_t seen[64] = {0};
     size_t count = 0;
     for (size_t m = 0; m < missing; m++) {
@@ -495,8 +499,8 @@ INLINE sgt_id *emit(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t
     return ids;
 }
 
-/* Store each missing word in the first entry of its table line. The entry that was there moves to
- * the line's second entry. Long words are skipped, because the table cannot hold them. */
+/* Store each missing word in the first entry of its table line, after moving the entry that was
+ * there to the line's second entry. Skip long words, which the table cannot hold. */
 INLINE void keep(sgt_words *w, size_t missing)
 {
     for (size_t m = 0; m < missing; m++) {

@@ -26,9 +26,9 @@
 #include "tokenize/bpe/bpe.h"
 #include "tokenize/text/pattern.h"
 
-/* log2 of the number of 16-byte units in an encoder's cache of long words, if ids have 4 bytes.
- * With 2-byte ids, the cache has fewer units, because long words are rarer: small vocabularies
- * leave more cuts between bytes that no token spans. */
+/* log2 of the number of 16-byte units in an encoder's cache of long words, for 4-byte ids. With
+ * 2-byte ids, 2^16 units suffice because long words are rarer: a small vocabulary has more byte
+ * pairs that no token contains, so words are cut more often. */
 #define SGT_UNIT_BITS 20
 #define SGT_LONG_UNITS(width) ((size_t)1 << ((width) == 4 ? SGT_UNIT_BITS : 16))
 #define SGT_LONG_SETS(width) (SGT_LONG_UNITS(width) / 8)
@@ -42,13 +42,15 @@
 /* bytes of the table */
 #define SGT_WORD_TABLE (((size_t)SGT_WORD_SHORT_LINE + SGT_WORD_LONG_LINE) << SGT_WORD_LINES)
 
-/* A word's bytes, padded with zeros, and its length. A word of up to 7 bytes is in `low`, and
- * `high` is 0. The last byte of `low`, or of `high` if the word is longer, is the word's length. In
- * a table entry, the upper half of that byte holds the number of ids instead of zeros, and the ids
- * follow the key: up to 8 bytes of ids for a short word, 16 for a longer one. If a word has more
- * ids than that, the number is 0, and the word is treated as a long word. No word has length 0, so
- * an empty entry equals no word. A word that is too long for the table has a key that is never in
- * the table. */
+/* A key that identifies a word: its bytes, padded with zeros, and its length. A word of up to 7
+ * bytes is in `low`, with its length in the last byte of `low`, and `high` is 0. A longer word
+ * fills `low` and continues in `high`, with its length in the last byte of `high`. No word has
+ * length 0, so no key equals an empty table entry.
+ *
+ * A table entry is a key followed by the word's ids: up to 8 bytes of ids for a short word, 16 for
+ * a longer one. In the entry, the number of ids is in the upper half of the key's length byte. The
+ * number is 0 if the ids do not fit; the word is then treated as a long word. A word that is too
+ * long for the table gets a key that is never stored there. */
 typedef struct sgt_word_key {
     uint64_t low, high;
 } sgt_word_key;
@@ -73,15 +75,16 @@ sgt_words_encode sgt_words_wide_plain, sgt_words_wide_avx2, sgt_words_wide_avx51
 struct sgt_words {
     const sgt_vocab *v;
     sgt_words_encode *encode; /* the function for this CPU */
-    /* long_words: memory of the cache of long words, in units of 16 bytes. The cached words are
+    /* Cache of long words. long_words: its memory, in units of 16 bytes. The cached words are
      * stored one after another (long_word in pieces.c); SGT_WORD_FOUND readable bytes follow them.
-     * long_sets: hash table that finds a cached word's first unit. It has sets of four entries. An
-     * entry holds the unit's index in its lower SGT_UNIT_BITS bits and bits of the word's hash
-     * above them; 0 means empty. */
+     * long_sets: hash table that gives a cached word's first unit. A hash selects a set of four
+     * entries. An entry has the index of a first unit in its lower SGT_UNIT_BITS bits, and bits of
+     * the word's hash above them; an entry of 0 is empty. */
     uint64_t (*long_words)[2];
     uint32_t (*long_sets)[4];
-    /* number of 16-byte units used since the cache was emptied, including the units that words
-     * which no longer fitted would have used; starts at 1, because unit 0 is not used */
+    /* Number of 16-byte units used since the cache was last emptied. It also counts the units of
+     * words that were not stored because the cache was full. It starts at 1 because unit 0 is not
+     * used. */
     size_t long_used;
     uint8_t *table; /* SGT_WORD_TABLE bytes, plus 16 readable bytes after them */
     sgt_word_key keys[SGT_WORDS];
@@ -89,16 +92,17 @@ struct sgt_words {
     /* pointer to each word's result, in `table` or in `merged`: 8 bytes whose upper four bits are
      * the number of ids, then the ids */
     const uint8_t *found[SGT_WORDS];
-    /* indices in the batch of the words that differ from the first entry of their table line */
+    /* batch indices of the words that were not found in the first entry of their table line */
     uint16_t missing[SGT_WORDS];
     /* results of the words in `missing`, in the same order; each is a word_found (words.c) */
     uint64_t merged[SGT_WORDS * SGT_WORD_FOUND / 8];
-    /* Hash table, indexed by offset % SGT_MARKS, of the dead ends found while encoding by steps; a
-     * dead end's entry is its offset. A dead end is an offset from which no sequence of fitting
-     * tokens reaches the end of the piece. Offsets continue from one piece to the next, so an entry
-     * left from an earlier piece never matches. */
+    /* Dead ends found while encoding by steps (pieces.c). A dead end is an offset from which no
+     * sequence of fitting tokens reaches the end of the piece, so it need not be tried again. Dead
+     * end x is stored as marks[x % SGT_MARKS] = x. Offsets are counted over all pieces, so a mark
+     * of an earlier piece never equals an offset in this piece. */
     uint64_t *marks;
-    uint64_t place; /* offset, as counted in `marks`, of the next piece's first byte; starts at 1 */
+    /* offset of the next piece's first byte, counted over all pieces as in `marks`; starts at 1 */
+    uint64_t place;
 };
 
 /* Encode a long word s[0..n), n > 0, into `ids`, which must have room for n ids. Return the number
@@ -114,7 +118,7 @@ sgt_find_long sgt_find_long_16, sgt_find_long_32;
 typedef void sgt_keep_long(sgt_words *w, const uint8_t *s, size_t n, const void *ids, size_t count);
 sgt_keep_long sgt_keep_long_16, sgt_keep_long_32;
 
-/* returned instead of the number of ids if the split pattern fails */
+/* return value of sgt_bpe.text, instead of the number of ids, if the split pattern fails */
 #define SGT_PATTERN_FAILED SIZE_MAX
 
 /* Functions for one id width. steps: encode a piece in linear time (pieces.c); text: encode a text,

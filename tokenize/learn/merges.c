@@ -90,16 +90,17 @@ typedef uint64_t pair_key;
 typedef struct pair {
     pair_key key; /* 0: free slot (ids begin at 1) */
     int64_t count;
-    /* Index in trainer.holders of the first element of a linked list, or 0 if the list is empty.
-     * The list has the words that may contain the pair; its first element was added last. */
+    /* Head of a linked list of the words that may contain the pair: the index in trainer.holders of
+     * the element that was added last, or 0 if the list is empty. */
     uint32_t last;
 } pair;
 
 static uint32_t left_of(pair_key key) { return (uint32_t)(key >> 20); }
 static uint32_t right_of(pair_key key) { return key & 0xFFFFF; }
 
-/* An element of a pair's list of the words that may contain the pair. word: index in trainer.words;
- * before: index in trainer.holders of the element added before this one, or 0. */
+/* An element of a pair's list of the words that may contain the pair. word: the word's index in
+ * trainer.words. before: index in trainer.holders of the element that was added before this one, or
+ * 0 if this was the first. */
 typedef struct holder {
     uint32_t word, before;
 } holder;
@@ -126,7 +127,7 @@ typedef struct trainer {
     size_t holder_count, holder_room;
     ranked *heap;
     size_t heap_count, heap_room;
-    pair_key *fresh; /* keys of new pairs, which are not in the heap yet */
+    pair_key *fresh; /* keys of pairs that have been counted but not yet pushed onto the heap */
     size_t fresh_count, fresh_room;
 } trainer;
 
@@ -272,7 +273,8 @@ static int count_pairs(trainer *t, sgt_error *err)
 /* ---- one merge ---- */
 
 /* In word w, replace every pair (l, r) by the token `made`, from left to right. Each replacement
- * changes the pairs to the left and to the right of it, so adjust their counts. */
+ * ends the pairs that l and r formed with their outer neighbours, and `made` forms new pairs with
+ * these neighbours. Adjust the counts of all these pairs. */
 static int merge_word(trainer *t, uint32_t w, uint32_t l, uint32_t r, uint32_t made, sgt_error *err)
 {
     uint32_t *s = t->words[w].ids;
@@ -305,8 +307,8 @@ static int merge_pair(trainer *t, pair_key key, uint32_t made, sgt_error *err)
     int rc = SGT_OK;
     for (uint32_t at = t->pairs[find_pair(t, key)].last; at && !rc; at = t->holders[at].before)
         rc = merge_word(t, t->holders[at].word, left_of(key), right_of(key), made, err);
-    /* The merged pair no longer occurs. merge_word does not subtract the occurrences that it
-     * replaces, so set the pair's count to 0 here. */
+    /* Set the merged pair's count to 0. The pair no longer occurs, but merge_word has not
+     * subtracted the occurrences that it replaced. */
     t->pairs[find_pair(t, key)].count = 0;
     return rc < 0 ? rc : push_fresh(t, err);
 }

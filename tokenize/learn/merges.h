@@ -58,10 +58,11 @@ int sgt_pieces_add_all(sgt_pieces *p, const sgt_pieces *other, sgt_error *err);
 #define SGT_MERGES_FIRST 257u
 
 /* Train a vocabulary of `size` tokens, and add its tokens and merges to *parts, which must be
- * empty. Return 0 or a negative SGT_E*; SGT_ESTOPPED if `stop` was requested. For each byte of the
- * distinct pieces, training needs at most 4 bytes of memory for the byte's token, 8 for the pair
- * that begins there, and 16 for pairs that merges create there. In addition, it needs 32 bytes for
- * each distinct piece. */
+ * empty. Return 0 or a negative SGT_E*; SGT_ESTOPPED if `stop` was requested.
+ *
+ * Memory: at most 28 bytes for each byte of the distinct pieces (4 for the byte's token, 8 for the
+ * pair that begins there, 16 for pairs that merges create there), and 32 bytes for each distinct
+ * piece. */
 int sgt_merges_train(sgt_vocab_parts *parts, const sgt_pieces *p, uint32_t size,
                      const sgt_stop *stop, sgt_error *err);
 

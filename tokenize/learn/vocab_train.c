@@ -15,8 +15,8 @@
 #include "tokenize/text/pattern.h"
 #include "tokenize/vocab/vocab_file.h"
 
-/* Number of entries of ends[]. 256 pieces per call are enough to make the cost of calls low, and
- * sgt_split may write 64 entries more than the number of pieces wanted (split.h). */
+/* Number of entries of ends[]: room for 256 pieces per call, which makes the cost of the call
+ * itself small, and the 64 additional entries that sgt_split may overwrite (split.h) */
 #define ENDS 320
 
 typedef struct counting {
@@ -24,7 +24,8 @@ typedef struct counting {
     const sgt_corpus *corpus;
     sgt_rule rule;          /* the rule that splits the text */
     sgt_tokenize_result *r; /* totals so far */
-    /* file: index of the current file; lines: number of its lines or rows counted so far */
+    /* file: index of the input file that is being counted; lines: number of its lines or rows
+     * counted so far */
     uint64_t file, lines;
 } counting;
 
