@@ -15,7 +15,7 @@
 #include "tokenize/out/writer.h"
 
 #define BUFFER ((size_t)1 << 18) /* bytes written at a time */
-#define UINT16 8                 /* Megatron-LM's codes for the type of a token */
+#define UINT16 8                 /* Megatron-LM's codes for the types of token ids */
 #define INT32 4
 
 const char *const sgt_layout_names[] = {"sgt", "megatron", "nanogpt", "npy"};
@@ -106,14 +106,15 @@ static int put_index(const sgt_export *e, int split, sgt_sink *to, sgt_error *er
 typedef struct copy {
     const sgt_export *e;
     sgt_sink *to;
-    /* read: number of tokens of this split that have been read; written: number of tokens of the
-     * earlier splits, which are already written */
+    /* read: number of this split's tokens that have been read so far; written: number of tokens
+     * that were written for earlier splits, for progress */
     uint64_t read, written;
     const char *shard; /* path of the shard being read */
 } copy;
 
-/* Write n ids of a split, except the split's very first id. That id must be the end of text, which
- * begins a document in sgt's shards but ends one in other layouts. */
+/* Write n ids of a split, except the very first id of the split. That id must be end-of-text. sgt's
+ * shards have this id before each document, other layouts have it after each document: leaving out
+ * the first one and appending one at the end converts the entire split. */
 static int put_ids(void *ctx, const void *ids, size_t n, uint64_t first, sgt_error *err)
 {
     copy *c = ctx;
@@ -145,8 +146,8 @@ static int copy_shard(copy *c, const sgt_manifest_shard *s, sgt_error *err)
     return rc;
 }
 
-/* Copy the tokens of a split to *to. `written` is the number of tokens that earlier splits had; it
- * is used for progress. */
+/* Copy the tokens of a split to *to. `written` is the number of tokens that were written for
+ * earlier splits; it is used only to report progress. */
 static int put_tokens(const sgt_export *e, const char *split, uint64_t written, sgt_sink *to,
                       sgt_error *err)
 {

@@ -32,9 +32,9 @@ typedef struct sgt_export {
     void *ctx;
 } sgt_export;
 
-/* sgt_layout_names: "sgt", "megatron", "nanogpt", "npy". sgt_layout_says[w][layout]: a sentence
- * that tells the user how to read the files of this layout, for ids of 16 bits (w = 0) or 32 bits
- * (w = 1). */
+/* sgt_layout_names: names of the layouts: "sgt", "megatron", "nanogpt", "npy".
+ * sgt_layout_says[w][layout]: a sentence that tells the user how to read the files of this layout.
+ * w is 0 if ids have 16 bits, and 1 if they have 32 bits. */
 extern const char *const sgt_layout_names[], *const sgt_layout_says[2][4];
 
 /* Return the options that a set has after its conversion to this layout, as JSON text allocated

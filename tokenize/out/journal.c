@@ -84,8 +84,8 @@ int sgt_journal_commit(sgt_journal *j, const sgt_checkpoint *now, sgt_error *err
 
 /* ---- reading ---- */
 
-/* Fill in *j from the JSON object `all`. Return 1 if `all` is an undamaged journal of this format
- * version, else 0. */
+/* Fill in *j from the JSON object `all`. Return 1 if `all` is an undamaged journal in the format of
+ * this version of sgt, else 0. */
 static int unpack(sgt_journal *j, json_t *all)
 {
     uint64_t numbers[NUMBERS];

@@ -21,8 +21,8 @@
 typedef struct sgt_checkpoint {
     uint64_t file, offset, skip;
     uint64_t shards[SGT_SPLITS]; /* (split): number of complete shards */
-    /* for each split: number of tokens in the unfinished shard, and number of documents that start
-     * in this shard */
+    /* for each split: number of tokens written to its unfinished shard, and number of documents
+     * that start in this shard */
     uint64_t tokens[SGT_SPLITS], documents[SGT_SPLITS];
     uint64_t sources;                                 /* bytes written of sources.jsonl */
     uint64_t file_tokens, file_documents, file_bytes; /* counts of file `file`, so far */
@@ -34,9 +34,10 @@ typedef struct sgt_checkpoint {
     uint64_t hashed, hash, block;
     /* number of times that <|endoftext|> occurred in the text and was encoded as ordinary text */
     uint64_t all_literals;
-    /* Split of the document that continues at `offset`. It must be stored: if <|endoftext|> in the
-     * text begins documents, a resumed run does not know where the document began, so it cannot
-     * compute the split. */
+    /* Split of the document that continues at `offset`. A split is computed from the position at
+     * which the document begins. It must be stored because that position may be unknown in a
+     * resumed run: if <|endoftext|> in the text begins documents, it can be anywhere before
+     * `offset`. */
     uint64_t split;
 } sgt_checkpoint;
 
@@ -58,14 +59,14 @@ int sgt_journal_create(sgt_journal **out, const char *work, uint64_t fingerprint
 int sgt_journal_open(sgt_journal **out, const char *work, sgt_error *err);
 void sgt_journal_close(sgt_journal *j); /* NULL is allowed */
 
-/* Record a position of ill-formed UTF-8, to be written by the next commit. Positions must come in
+/* Record a position of ill-formed UTF-8. The next commit writes it. Positions must be recorded in
  * order. A position that is already recorded is ignored, because a resumed run reads some text
  * again. */
 void sgt_journal_invalid(sgt_journal *j, sgt_invalid_at at);
 /* Write a checkpoint, replacing the last one, and return when it is on disk. */
 int sgt_journal_commit(sgt_journal *j, const sgt_checkpoint *now, sgt_error *err);
 
-/* Return 1 if the journal counts no complete shard. */
+/* Return 1 if, according to the journal, no shard is complete. */
 static inline int sgt_journal_empty(const sgt_journal *j)
 {
     return !j->now.shards[0] && !j->now.shards[1];

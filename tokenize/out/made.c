@@ -18,7 +18,7 @@
 
 /* A shard of a split. */
 typedef struct shard {
-    /* number of tokens, and of documents, in the shards of the split that come before this shard */
+    /* number of tokens, and of documents, in all earlier shards of the same split */
     uint64_t tokens, documents;
     const char *folder;
     const sgt_manifest_shard *file;
@@ -29,7 +29,7 @@ typedef struct shard {
 typedef struct run {
     shard *shards;
     size_t count;
-    uint64_t tokens, documents; /* total number of tokens, and of documents, in these shards */
+    uint64_t tokens, documents; /* total number of tokens, and of documents, in `shards` */
 } run;
 
 typedef struct folder {
@@ -198,8 +198,8 @@ static int read_ahead(sgt_made *s, int split, uint64_t at, size_t most, sgt_erro
 int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t *n, const void **ids, sgt_error *err)
 {
     assert(*n > 0 && at < sgt_made_tokens(s, split));
-    /* Read ahead only if this read continues the previous one. Otherwise read only the tokens
-     * requested. */
+    /* Read ahead only if this read continues the previous one, because then the tokens after it
+     * will probably be requested next. Otherwise read only the requested tokens. */
     const size_t width = sgt_made_width(s);
     const int follows = s->split == split && at >= s->at && at - s->at <= s->n;
     if (!follows || at - s->at == s->n) {
@@ -213,7 +213,7 @@ int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t *n, const void **id
     return SGT_OK;
 }
 
-/* Read the document index of a shard. In the first shard of a split in its folder, document 0 must
+/* Read the document index of a shard. Return an error if document 0 of a folder's split does not
  * start at token 0. */
 static int read_starts(sgt_made *s, const shard *x, sgt_error *err)
 {

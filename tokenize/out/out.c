@@ -22,7 +22,8 @@
 
 #define MEGATRON_INDEX 42 /* size in bytes of a Megatron-LM index without documents (megatron.h) */
 #define SET "set"         /* name of the subfolder of .work for sgt_out.shards */
-/* maximum number of tries to create .work while other processes remove the output folder */
+/* maximum number of attempts to create .work. Each attempt fails if another process removes the
+ * output folder at the same moment. */
 #define MOST_TRIES 1000
 #define NOT_JOINED 2 /* result of check_joined: this rank cannot join the ranks that are running */
 #define WAIT_MS 50
@@ -38,8 +39,8 @@ static const char *const finished_names[] = {"manifest.json",  "sources.jsonl",
 /* names that .work always holds */
 static const char *const guards[] = {".", "..", "lock", "owner"};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
-/* Maximum size in bytes of an option's value in an error message. A larger value is truncated,
- * because the complete message has the same limit. */
+/* Maximum size in bytes of an option's value within an error message. A longer value is truncated,
+ * because the limit for the entire message is the same. */
 #define VALUE_SHOWN 1024
 
 /* ---- files ---- */
@@ -197,12 +198,12 @@ typedef struct known {
     /* list with one line per input: inputs.jsonl if the run is resumed, or sources.jsonl if its set
      * is complete */
     FILE *list;
-    /* sources.jsonl, as far as a run to be resumed has written it; NULL if there is none */
+    /* the part of sources.jsonl that the interrupted run has written; NULL if there is none */
     FILE *sources;
-    /* position at which that run was interrupted; NULL if its set is complete */
+    /* position at which the earlier run was interrupted; NULL if its set is complete */
     const sgt_checkpoint *now;
-    /* (SGT_CORPUS_LINE): what is recorded about the current input; it includes a hash if that run
-     * read all of the input */
+    /* (SGT_CORPUS_LINE): what the earlier run recorded about the current input. It includes a hash
+     * if that run read this input to its end. */
     char *line;
 } known;
 
@@ -385,15 +386,16 @@ static int may_resume(const sgt_journal *j, const sgt_out_request *r, const char
                       sgt_error *err)
 {
     int rc = compare_run(j, r, work, err);
-    /* without complete shards and parts, nothing is lost by starting over, so do not fail */
+    /* if there are neither complete shards nor parts, starting over loses no work, so do not
+     * fail */
     return rc < 0 && j && sgt_journal_empty(j) && !has_rank(work, "part-") ? 0 : rc;
 }
 
 /* ---- names ---- */
 
-/* Return 1 if the file `name` in the output folder is left from an earlier set and must be removed:
- * it has a name that complete sets use. Shards that the journal `ctx` (NULL: none) counts as
- * complete are not left over. */
+/* Return 1 if the file `name` in the output folder is left from an earlier set and must be removed.
+ * This is so if complete sets have files of this name, unless the file belongs to a shard that the
+ * journal `ctx` (NULL: no journal) counts as complete. */
 static int stale_in_out(const char *name, const void *ctx)
 {
     const sgt_journal *j = ctx;
@@ -691,7 +693,7 @@ static int find_sharer(const sgt_out *o, sgt_claimant *who, sgt_error *err)
 }
 
 /* Fill in *o, and check everything that can be checked without the lock. Return 1 if the set is
- * complete. In this case nothing is changed, because the output folder may be read-only. */
+ * complete. In this case nothing has been written, because the output folder may be read-only. */
 static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     struct stat st;
@@ -726,9 +728,10 @@ static int wait_a_turn(const sgt_out_request *r, sgt_error *err)
     return sgt_stopped(r->stop) ? sgt_fail(err, SGT_ESTOPPED, "stopped") : SGT_OK;
 }
 
-/* Decide if this rank can join the ranks at work, because they make the same set. Return 0 if so,
- * or 1 if the set is complete. Return NOT_JOINED if there is no journal to compare with or, with
- * `force`, if they make another set. Otherwise return a negative SGT_E*. */
+/* Decide if this rank can join the ranks that are running, which is so if they make the same set.
+ * Return 0 if it can, or 1 if the set is already complete. Return NOT_JOINED if there is no journal
+ * with which to compare the request or, with `force`, if the running ranks make a different set.
+ * Otherwise return a negative SGT_E*. */
 static int check_joined(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc = is_complete(r, err);
@@ -818,8 +821,8 @@ void sgt_out_leave(sgt_out *o)
 }
 
 /* Move a file of a shard from .work to o->shards. If the file is not in .work, an earlier call has
- * moved it. Only the rename itself decides that, not a lookup: if a file system gave a wrong answer
- * to a lookup, the set would be completed without the file. */
+ * moved it. Do not look for the file first, but try to rename it: a file system may wrongly answer
+ * that a file does not exist, and the set would then be completed without it. */
 static int move_if_there(const sgt_out *o, const char *name, sgt_error *err)
 {
     char temporary[80];
@@ -883,8 +886,8 @@ int sgt_out_list_shards(const sgt_out *o, const uint64_t shards[SGT_SPLITS], sgt
 
 int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_error *err)
 {
-    /* names with an odd index are optional: only other layouts have tokenizer_config.json, and only
-     * a rank's part has documents.sgt */
+    /* Each name with an odd index is that of an optional file: tokenizer_config.json exists only in
+     * layouts other than sgt's, and documents.sgt only in a rank's part. */
     static const char *const names[] = {"tokenizer.json", SGT_TOKENIZER_CONFIG, "sources.jsonl",
                                         SGT_DEDUP_FILE};
     char path[SGT_PATH], *text = NULL;

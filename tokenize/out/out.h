@@ -35,11 +35,11 @@
 /* How to treat a set that an earlier run left in the output folder. */
 typedef enum sgt_out_force {
     SGT_OUT_KEEP,
-    /* replace the set; but if it is an unfinished set of the same request, resume it */
+    /* replace the set, unless it is an unfinished set of the same request: resume that one */
     SGT_OUT_ANEW,
     /* replace the set only if it was made for a different request; used for a rank's part */
     SGT_OUT_DIFFERENT,
-    SGT_OUT_BESIDE /* keep the set, and write other files into the same folder */
+    SGT_OUT_BESIDE /* keep the set, and write different files into the same folder */
 } sgt_out_force;
 
 typedef struct sgt_out_request {
@@ -49,8 +49,8 @@ typedef struct sgt_out_request {
     /* options that change the output, as the text of a JSON object; its keys are the command-line
      * options with _ for - */
     const char *options;
-    /* `options` without the layout: the options of the sgt shards that are made first, as parts or
-     * to be converted to another layout */
+    /* `options` without the layout. These are the options of sgt's own shards, which are made first
+     * if the set is divided into parts or converted to another layout. */
     const char *set_options;
     /* options that the journal stores if there are parts: `options` plus those that decide how the
      * inputs are divided among the ranks; NULL if there are no parts */
@@ -63,8 +63,8 @@ typedef struct sgt_out_request {
 } sgt_out_request;
 
 #define SGT_OUT_PARTS 1000000 /* maximum number of parts: a part's folder name has six digits */
-/* subfolder of .work for the buckets of shuffled documents (order.h) and the list of duplicates
- * (dedup.h) */
+/* subfolder of .work for files of the second pass: the buckets of shuffled documents (order.h), and
+ * the list of duplicates (dedup.h) */
 #define SGT_OUT_SORTING "sorting"
 
 typedef struct sgt_out {

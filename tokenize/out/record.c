@@ -33,7 +33,7 @@
 
 typedef struct digests {
     sgt_sink file;
-    /* hash of the current document's text so far, if the document has several parts; NULL if no
+    /* hash of the text that was added so far, if the current document has several parts; NULL if no
      * document records are written */
     XXH3_state_t *hash;
     uint64_t length;
@@ -79,16 +79,18 @@ struct sgt_record {
     sgt_sink sources;
     sgt_checkpoint now;
     uint64_t tokens; /* number of tokens recorded so far in both splits, for progress */
-    /* total size on disk, in bytes, of the input files that are completely recorded */
+    /* total size on disk, in bytes, of the input files that have been recorded to their end */
     uint64_t done;
-    uint64_t reading; /* bytes read so far of the current input file, as stored on disk */
+    /* number of bytes that were read so far from the current input file on disk */
+    uint64_t reading;
     digests digests;
     /* Value of `now` at the start of the current document. If the document's line or row holds
-     * several documents, the value at the start of the first of them. */
+     * several documents, this is the value at the start of the first of them, because a run can
+     * resume only at the start of a line or row. */
     sgt_checkpoint begun;
-    /* number of tokens in the parts recorded completely since `begun` */
+    /* number of tokens in the parts that were recorded to their end since `begun` */
     uint64_t begun_tokens;
-    /* 1 in the middle of a document, or of a line that holds several documents; 0 between them */
+    /* 1 while recording a document, or a line that holds several documents; 0 between documents */
     int inside;
     /* reader of the Parquet columns for --keep-fields; NULL unless the current input file is
      * Parquet */
@@ -151,8 +153,8 @@ uint64_t sgt_record_tokens(const sgt_record *r) { return r->tokens; }
 /* Return the checkpoint from which a later run must resume. */
 static sgt_checkpoint resume_point(const sgt_record *r)
 {
-    /* 1 if the position is still in the line or row of the current document: all documents of a
-     * line or row have the same offset, at which the line or row begins */
+    /* 1 if the current document's line or row has not ended. It is recognized by its offset: all
+     * documents of a line or row have the offset at which the line or row begins. */
     const int line = r->now.file == r->begun.file && r->now.offset == r->begun.offset;
     if (!r->inside || !(r->digests.hash || line)) return r->now;
     sgt_checkpoint at = r->begun;
@@ -298,8 +300,8 @@ int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
     int rc = sgt_out_check(r->o, err);
     for (size_t i = 0; i < u->count && !rc; i++) {
         const sgt_part *p = &u->parts[i];
-        /* A rank's range of a divided Parquet file begins at a row that only the reader knows: take
-         * this row's index from the first part. */
+        /* If a Parquet file is divided among ranks, a rank's range begins at a row that only the
+         * reader knows: take the index of this row from the first part. */
         if (!r->now.offset && p->offset) r->now.offset = r->now.line = p->offset;
         assert(p->file == r->now.file && p->offset == r->now.offset);
         r->now.hashed = p->hashed;

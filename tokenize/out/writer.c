@@ -15,7 +15,7 @@
 #include "loader/shards/shard.h"
 
 #define ID_BUFFER ((size_t)1 << 19) /* bytes of the buffer for ids */
-/* number of document starts that fit into the write buffer */
+/* number of document starts that fit into the write buffer of an .idx file */
 #define START_BUFFER ((size_t)1 << 12)
 
 struct sgt_writer {
@@ -74,8 +74,8 @@ int sgt_sink_flush(sgt_sink *s, sgt_error *err)
 {
     int rc = sgt_write_all(s->fd, s->buffer, s->used, s->path, err);
     if (rc < 0) return rc;
-    /* start writing the data to disk now, so that a later fsync has less to wait for; an error here
-     * is harmless */
+    /* start writing to disk now and without waiting, so that a later fsync has less data to wait
+     * for; an error here is harmless */
     (void)sync_file_range(s->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
     if (s->hash) XXH3_64bits_update(s->hash, s->buffer, s->used);
     s->used = 0;

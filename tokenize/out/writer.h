@@ -31,7 +31,8 @@ typedef struct sgt_sink {
     char path[SGT_PATH];
     char *buffer;
     size_t used, size; /* used: number of bytes in the buffer; size: size of the buffer in bytes */
-    /* running hash of the bytes that were written out of the buffer; NULL if no hash is needed */
+    /* running hash of the bytes that were written from the buffer to the file; NULL if no hash is
+     * needed */
     struct XXH3_state_s *hash;
 } sgt_sink;
 

@@ -23,9 +23,10 @@
 struct sgt_dedup {
     uint64_t train; /* number of documents in the training split */
     size_t count;
-    /* (count): contents of the file left-out. Word 0: number of duplicates. Words 1 and 2: number
-     * of tokens in the duplicates of the train split, and of the val split. From word BITS on: one
-     * bit per document, 1 for a duplicate; first the train split, then the val split. */
+    /* (count): contents of the file left-out. Word 0: number of duplicates in both splits. Word 1:
+     * number of tokens in the duplicates of the train split; word 2: of the val split. From word
+     * BITS on: one bit per document, which is 1 if the document is a duplicate. The bits of the
+     * train split come first, then those of the val split. */
     uint64_t *words;
 };
 #define BITS (1 + SGT_SPLITS)
@@ -36,7 +37,8 @@ static sgt_dedup lay_out(const sgt_made *set)
     return (sgt_dedup){.train = train, .count = BITS + (size_t)(all / 64 + 1)};
 }
 
-/* Return the index of a document's bit in d->words, counted from the first bit of word 0. */
+/* Return the index of a document's bit in d->words, if all bits of d->words are counted from word 0
+ * on. */
 static uint64_t bit_of(const sgt_dedup *d, int split, uint64_t number)
 {
     return 64ull * BITS + (split ? d->train : 0) + number;
@@ -53,17 +55,17 @@ int sgt_dedup_is_duplicate(const sgt_dedup *d, int split, uint64_t number)
 typedef struct search {
     const sgt_dedup_request *r;
     sgt_dedup d;
-    /* (slots, a power of two): hash table of records. In the table, the flag SGT_DEDUP_VAL is set
-     * in every record's length, so that documents of different splits can be equal; a length of 0
-     * means an empty slot. */
+    /* (slots, a power of two): hash table of document records. A record's length includes the flag
+     * SGT_DEDUP_VAL, which would make documents of different splits unequal, so the flag is set in
+     * every record of the table. A length of 0 means an empty slot. */
     sgt_dedup_record *table;
     size_t slots, used;
-    /* Documents are numbered in input order over both splits. first: the first document whose
-     * record this pass adds to the table; next: the first document left to the next pass, or NONE
-     * if no pass follows. */
+    /* Indices of documents, in input order over both splits. first: the first document whose record
+     * this pass may add to the table; next: the first document whose record the next pass must add,
+     * because the table was full, or NONE if no pass follows. */
     uint64_t first, next;
-    /* Indices of the record to be read next in this pass. number: its index among all documents;
-     * place: for each split, the index of the split's next document. */
+    /* Indices of the document whose record this pass reads next. number: its index among the
+     * documents of both splits; place: for each split, the index of the split's next document. */
     uint64_t number, place[SGT_SPLITS];
 } search;
 

@@ -15,8 +15,8 @@
 #include "loader/base/error.h"
 #include "tokenize/input/corpus.h"
 
-/* A position in the corpus where one rank's share ends and the next rank's begins. file: index of
- * the file. */
+/* A cut between the ranges of two ranks: a position in the corpus at which one rank stops reading
+ * and the next rank begins. file: index of the file. */
 typedef struct sgt_cut {
     size_t file;
     uint64_t byte; /* offset in the file in bytes; 0 if the cut is before the file */

@@ -17,25 +17,27 @@
 #include "tokenize/out/writer.h"
 
 #define BUCKET_BYTES ((uint64_t)64 << 20)
-/* maximum number of buckets; while documents are copied into them, all their files are open */
+/* maximum number of buckets. It is limited because all bucket files are open at the same time while
+ * documents are copied into them. */
 #define BUCKETS 512
-/* minimum number of buckets per rank. Two ranks that share a bucket both read all of it, so a
- * bucket must be small compared with a rank's share. */
+/* Minimum number of buckets per rank. If the shares of two ranks meet inside a bucket, both ranks
+ * read all of it, so a bucket must be small compared with a rank's share. */
 #define BUCKETS_OF_A_RANK 4
 #define BUFFER ((size_t)64 << 10) /* size in bytes of a bucket file's write buffer */
-/* Documents are read directly from the parts only if the ranks' lists of documents, taken together,
- * need at most this many bytes. (Each rank lists all documents.) */
+/* Documents are read directly from the parts only if the lists of documents in memory take at most
+ * this many bytes in all ranks together. (Each rank has a list of all documents.) */
 #define LIST_BYTES ((uint64_t)192 << 20)
 
-/* A number of documents, and the number of their tokens. */
+/* Number of documents, and number of tokens in these documents. */
 typedef struct counts {
     uint64_t documents, tokens;
 } counts;
 
 /* A document of the current batch. */
 typedef struct entry {
-    /* key: sort key. at: where the document's ids begin: a byte offset in o->bytes if the batch is
-     * a bucket, else a token index in the split. tokens: length of the document. */
+    /* key: sort key that the document gets from the shuffle. at: position at which the document's
+     * ids begin: if the batch is a bucket, a byte offset in o->bytes; otherwise, a token index in
+     * the split. tokens: length of the document. */
     uint64_t key, at, tokens;
 } entry;
 
@@ -44,14 +46,14 @@ struct sgt_order {
     /* tokens: number of tokens in this order, without duplicates; documents: number of documents of
      * the split, including duplicates */
     counts all;
-    /* document: index, in input order, of the document to look at next; end: index after the last
-     * document to look at, which is the end of the split, or of this rank's share while documents
-     * are copied into buckets */
+    /* document: index, in input order, of the next document to examine; end: index after the last
+     * document to examine. `end` is the end of the split or, while documents are copied into
+     * buckets, the end of this rank's share. */
     uint64_t document, end;
-    /* position of the current document's first token in the split, in input order */
+    /* index in the split, in input order, of the current document's first token */
     uint64_t start;
-    /* position: number of tokens before the current document in this order; tokens: length of the
-     * current document, or 0 if there is none yet */
+    /* position: number of tokens before the current document in the order that this sgt_order
+     * delivers; tokens: length of the current document, or 0 if there is none yet */
     uint64_t position, tokens;
     /* only for a shuffled order: */
     int copied;     /* 1 if the batches are buckets; 0 if one batch has all documents */
@@ -63,8 +65,8 @@ struct sgt_order {
     size_t begin;   /* index of the next batch to begin */
     entry *entries; /* the current batch's documents, sorted by key */
     size_t documents, next;
-    /* contents of the current bucket. The memory, of `room` bytes, is used again for the next
-     * bucket, because allocating it anew costs time. */
+    /* contents of the current bucket. The memory, of `room` bytes, is used for one bucket after
+     * another, because a new allocation per bucket would cost time. */
     char *bytes;
     uint64_t room;
 };
@@ -83,9 +85,10 @@ static int next_of_input(sgt_order *o, sgt_error *err)
     return 1;
 }
 
-/* Go to a document that begins at or before token `at` of the order. If duplicates are left out,
- * only reading the documents in turn shows where each begins: stay at the current document if it
- * does not begin after `at`; otherwise go back to the first one. */
+/* Go to a document that begins at or before token `at` of the order. Without duplicates to leave
+ * out, the document is found directly. Otherwise, the documents must be read in turn to find where
+ * each begins: stay at the current document if it begins at or before `at`, else go back to the
+ * first one. */
 static int seek_input(sgt_order *o, uint64_t at, sgt_error *err)
 {
     if (o->r.dedup && o->tokens && at >= o->position) return SGT_OK;

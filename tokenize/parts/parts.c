@@ -32,7 +32,7 @@
 /* minimum size in bytes of the hash table that finds duplicates */
 #define LEAST_TABLE ((uint64_t)128 << 20)
 #define SOURCES_BUFFER ((size_t)1 << 16) /* size in bytes of the write buffer for sources.jsonl */
-/* number of tokens of the second pass between two progress reports */
+/* number of tokens that the second pass processes between two progress reports */
 #define REPORT_TOKENS ((uint64_t)1 << 20)
 
 typedef struct parts {
@@ -48,17 +48,18 @@ typedef struct parts {
     sgt_ranks *together;
     /* marks the duplicates; NULL if they are not found yet, or if duplicates are kept */
     sgt_dedup *dedup;
-    /* For the second pass, in which shards are written from the parts. share: index of this rank
-     * among the ranks that write shards; shares: number of these ranks; memory: see
-     * sgt_order_request; shards: number of shards in each split. */
+    /* For the second pass, which writes shards from the parts. share: index of this rank among the
+     * ranks that write shards; shares: number of these ranks; memory: limit for reading documents
+     * directly from the parts (sgt_order_request.memory); shards: number of shards in each
+     * split. */
     uint32_t share, shares;
     uint64_t memory, shards[SGT_SPLITS];
     /* Progress of the first pass, which tokenizes this rank's inputs. read: bytes read; read_bytes:
      * bytes to read, or 0 if unknown; tokens: tokens so far. */
     uint64_t read, read_bytes, tokens;
-    /* Progress of the second pass, in tokens. again: number copied into buckets or written to
-     * shards so far; reported: value of `again` at the last report; second: value that `again` is
-     * expected to reach. */
+    /* Progress of the second pass, in tokens. again: number of tokens copied into buckets or
+     * written to shards so far; reported: value of `again` at the last report; second: expected
+     * final value of `again`. */
     uint64_t again, reported, second;
 } parts;
 
@@ -136,7 +137,8 @@ static void begin_second(parts *p)
         p->second += times * tokens / p->shares;
     }
     if (p->read_bytes) p->read = p->read_bytes;
-    /* if this rank's part was already complete, the first pass has counted no tokens */
+    /* if this rank's part was already complete when the run began, the first pass has counted no
+     * tokens */
     if (!p->tokens) p->tokens = all;
     report(p, p->second);
 }
@@ -387,8 +389,8 @@ static int meet(const parts *p, sgt_error *err)
     return p->together ? p->together->barrier(p->together, err) : SGT_OK;
 }
 
-/* Return the limit in bytes for reading shuffled documents directly from the parts: half of the
- * machine's available memory. */
+/* Return the value of sgt_order_request.memory: half of the memory that is available on this
+ * machine. The other half is left for other uses. */
 static uint64_t half_of_memory(void)
 {
     sgt_memory m;
