@@ -401,9 +401,9 @@ static int set_option(const sgt_option *o, const char *value, sgt_error *err)
     return rc;
 }
 
-/* Store the defaults of the options in the program's own table in their variables. The default of
- * an option whose value is a text or a list is not stored, because it may be a description that
- * only --help prints. */
+/* Store each default in the variable of its option, for the options in the program's own table.
+ * Only a default that is a number or one of the option's words can be stored. Any other default is
+ * a description for --help. */
 static void set_defaults(const sgt_program *p)
 {
     for (const sgt_option *row = p->options; row->name; row++) {

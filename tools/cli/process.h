@@ -16,10 +16,11 @@
  * the first counts as one. SIGXFSZ is ignored. Call this before anything slow. */
 sgt_stop *sgt_catch_signals(void);
 
-/* Before and after a wait that cannot check the flag, change what a signal does. on = 1: from now
- * on, the first signal ends the program at once; if a signal has already set the flag, end the
- * program now. on = 0: a signal sets the flag again. Calls with 1 and 0 must alternate, and the
- * flag must not be read between them, because it is used for another purpose there. */
+/* Change what a signal does, around a wait that cannot check the flag. With on = 1, before the
+ * wait: the next signal ends the program at once; if a signal has set the flag already, end the
+ * program now. With on = 0, after the wait: a signal sets the flag again. Calls with 1 and 0 must
+ * alternate. The caller must not read the flag between the two calls, because it is then set
+ * although nobody has requested a stop. */
 void sgt_end_at_signal(int on);
 
 /* Make jansson end the program if memory runs out. Most of its functions would otherwise silently

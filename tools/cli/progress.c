@@ -12,8 +12,7 @@
 
 #define REDRAW .2  /* number of seconds between redraws on a terminal */
 #define LOGGED 10. /* number of seconds between lines if stderr is not a terminal */
-/* BAR: maximum width of the bar in columns; LEAST: minimum width. If even that does not fit, no bar
- * is drawn */
+/* BAR: maximum width of the bar in columns; LEAST: minimum width, below which no bar is drawn */
 #define BAR 20
 #define LEAST 4
 
@@ -52,8 +51,9 @@ static size_t count_facts(const char *text)
 }
 
 /* Write to line[n] the text that follows the bar: "84.1/200 MB [00:03<00:04, 25.0 MB/s] facts". If
- * the total is unknown, the remaining time is left out. `less` shortens the text: 1 leaves out the
- * rate, 2 or more also the elapsed time. `facts` is the number of facts to show. */
+ * the total is unknown, leave out the remaining time. `less` selects what else is left out: nothing
+ * if it is 0, the rate if it is 1 or more, and the elapsed time if it is 2 or more. `facts` is the
+ * number of facts to show. */
 static void format_tail(const sgt_progress *p, size_t less, size_t facts, char *line, size_t n)
 {
     char *(*format)(char *, size_t, uint64_t) =
@@ -104,9 +104,9 @@ static void draw(sgt_progress *p, const char *before)
     /* show 100 % only when all is done */
     if (p->total) snprintf(head, sizeof head, "%3d%%", (int)(part >= 1 ? 100 : 100 * part));
     do {
-        /* As long as the line is too wide, each iteration leaves out one more element, in this
-         * order: the rate, the elapsed time, the facts from the last to the second, the bar, and
-         * the first fact. */
+        /* `less` is the number of elements that are left out. It grows until the line fits.
+         * Elements are left out in this order: the rate, the elapsed time, the facts from the last
+         * to the second, the bar, and the first fact. */
         size_t gone = less < 2 ? 0 : less - 2, facts = gone < all ? all - gone : all && gone == all;
         has_bar = p->terminal && p->total && (!gone || gone < all);
         format_tail(p, less, facts, tail, sizeof tail);
@@ -127,11 +127,12 @@ void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_
 {
     if (!p || p->quiet) return;
     pthread_mutex_lock(&p->lock);
-    /* read the time under the lock, so that threads draw in the order of their times */
+    /* read the clock while holding the lock: otherwise a thread with an older time could draw after
+     * a thread with a newer one */
     double now = sgt_now();
     if (facts) snprintf(p->facts, sizeof p->facts, "%s", facts);
-    /* Restart the measurement of time if nothing is done yet, so that preparations do not lower the
-     * rate, or if the clock was set back. */
+    /* Restart the measurement of time in two cases: while no work is done yet, so that preparations
+     * do not lower the rate, and if the system clock was set back. */
     if (now < p->start || (!p->total && done == from)) p->start = p->last = now;
     p->done = done;
     p->total = total;

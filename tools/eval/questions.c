@@ -22,9 +22,9 @@ typedef enum question_kind {
     WORD    /* {"text"}: what is its last word? */
 } question_kind;
 
-/* Rules for comparing the answers to a question: by the total loss of an answer's tokens, by that
- * loss divided by the number of characters, or by that loss divided by the number of tokens. As in
- * lm-evaluation-harness, the blank before the answer does not count as a character. */
+/* Rules for choosing the model's answer, which is the one with the lowest loss. BY_SUM compares the
+ * total loss of the answers' tokens, BY_CHARACTER the loss per character, and BY_TOKEN the loss per
+ * token. As in lm-evaluation-harness, the blank before an answer does not count as a character. */
 enum { BY_SUM, BY_CHARACTER, BY_TOKEN, RULES };
 static const char *const acc_names[] = {"acc", "acc_norm", "acc_token"};
 static const char *const stderr_names[] = {"acc_stderr", "acc_norm_stderr", "acc_token_stderr"};
@@ -33,16 +33,16 @@ static const char *const stderr_names[] = {"acc_stderr", "acc_norm_stderr", "acc
  * followed by the answer. `loss` and `greedy` are the model's results. */
 typedef struct answer_row {
     uint64_t start; /* index in questions.file.tokens of the first token of this row */
-    /* count: number of tokens in the row; asked: number of tokens in the answer, which are the last
-     * ones of the row; characters: number of characters in the answer */
+    /* count: number of tokens in the row; asked: number of tokens at the end of the row that form
+     * the answer; characters: number of characters in the answer */
     uint32_t count, asked, characters;
     double loss; /* sum of the losses of all tokens in the answer */
     int greedy;  /* 1: greedy decoding would generate this answer */
 } answer_row;
 
 typedef struct question {
-    /* line: number of the line with this question, counted from 1; row: index in questions.rows of
-     * its first answer */
+    /* line: line number of the question in its file, counted from 1; row: index in questions.rows
+     * of the row with the question's first answer */
     size_t line, row;
     uint32_t choices; /* number of possible answers; each of them has a row */
     uint32_t label;   /* index of the right answer */
@@ -56,15 +56,15 @@ typedef struct questions {
     size_t row_count, count;
     size_t row_room, room;
     uint32_t positions; /* context length of the model */
-    /* number of rows that were longer than the model's context length, so that the beginning of
-     * their context was cut off */
+    /* number of rows whose beginning was removed, because they were longer than the model's context
+     * length */
     size_t cut;
     uint32_t longest; /* tokens of the longest row */
-    /* for each rule, number of questions to which the model gives the right answer. All rules have
-     * the same number if kind is WORD */
+    /* [r]: number of questions that the model answers correctly by rule r. If kind is WORD, there
+     * is nothing to choose from, and all elements are equal */
     size_t right[RULES];
-    /* If kind is WORD: the total loss of the last words, over all questions. Each question then has
-     * one answer, its last word. Otherwise unused */
+    /* If kind is WORD: sum of the losses of all last words, one word per question. Unused if kind
+     * is CHOICE */
     double loss;
 } questions;
 
@@ -81,8 +81,8 @@ static int wrong(const questions *s, const char *why)
     return sample_lines_fail(&s->file, "expected %s: %s", wanted[s->kind], why);
 }
 
-/* Append a row. If the row is too long for the model's context, cut off the beginning of the
- * row. */
+/* Append a row. If the row is too long for the model's context, remove tokens from its beginning.
+ * Fail if not even the answer fits. */
 static int keep_row(questions *s, answer_row row)
 {
     if (row.asked > s->positions)

@@ -137,8 +137,8 @@ static int run_set(set *s, eval_batch *x, const eval *e, sgt_error *err)
     for (uint64_t k = 0, at = 0; at < all && rc == SGT_OK; k++, at += x->rows) {
         size_t windows = all - at < x->rows ? (size_t)(all - at) : x->rows;
         rc = sgt_loader_read(s->loader, cursor, k, 1, SGT_OUTPUT_I32, x->inputs, bytes, err);
-        /* In the last batch, the loader fills the remaining rows with the first windows of the next
-         * epoch. Give those rows no targets. */
+        /* The last batch may have more rows than windows are left. The loader fills those rows with
+         * windows of the next epoch, so give them no targets: every window must count once. */
         for (size_t i = windows * x->seq; i < x->rows * x->seq; i++) x->targets[i] = -1;
         if (rc == SGT_OK) rc = eval_batch_run(x, e, s->path, 0, err);
         if (rc < 0) break;

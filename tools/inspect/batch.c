@@ -58,8 +58,9 @@ static int print_json(const drawing *d, uint64_t k, sgt_error *err)
     return sgt_print_json(o, JSON_COMPACT, err);
 }
 
-/* Decode the first tokens of a row of which the first `own` tokens are not padding. Write the text
- * to `text` as a JSON string; if it is too long, its end is cut off. */
+/* Decode the first tokens of a row, and write their text to `text` as a JSON string, whose end is
+ * removed if it is too long. `own` is the number of tokens at the start of the row that are not
+ * padding. */
 static int row_text(const drawing *d, const int32_t *row, uint32_t own, char text[SHOWN_TEXT],
                     sgt_error *err)
 {

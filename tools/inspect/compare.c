@@ -12,8 +12,8 @@
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
-/* number of tokens compared at a time, small enough that those of both sets fit into the L2
- * cache */
+/* number of tokens compared at a time. It is small enough that both sets' tokens stay in the L2
+ * cache between reading and comparing them */
 #define BLOCK ((size_t)1 << 17)
 #define AROUND 6 /* number of tokens shown before and after the first difference */
 
@@ -54,8 +54,9 @@ static size_t first_difference(const side *a, const side *b, size_t n)
     return i;
 }
 
-/* Compare the split with index `split`, or all tokens if `split` is -1. Set p->differs, and set
- * p->token to the number of equal tokens before the first difference. */
+/* Compare the two sets' tokens of the split with index `split`, or all their tokens if `split` is
+ * -1. Set p->differs to whether they differ, and p->token to the number of equal tokens before the
+ * first difference. */
 static int compare_split(pair *p, int split, sgt_error *err)
 {
     side *a = &p->sides[0], *b = &p->sides[1];

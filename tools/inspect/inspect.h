@@ -18,12 +18,13 @@
 /* The options of the command line. */
 typedef struct inspect {
     const char *path;
-    /* json, quiet, verify: 1 if the option of this name is given; raw: bits per id for sgt_set_add,
-     * or 0 */
+    /* json, quiet, verify: 1 if the option of this name is given; raw: bits per id, as stated by
+     * --raw; 0: --raw is not given */
     int json, quiet, verify, raw;
-    const char *decode, *batch; /* texts FROM:COUNT and K[:N], as typed; NULL: not given */
-    const char *split;          /* NULL: every split */
-    int loader, sampling;       /* sgt_reader, sgt_sampling */
+    /* values of --decode (FROM:COUNT) and --batch (K[:N]), unparsed; NULL: not given */
+    const char *decode, *batch;
+    const char *split;    /* NULL: every split */
+    int loader, sampling; /* sgt_reader, sgt_sampling */
     uint64_t seed, batch_size, seq_len, pad;
     int padded_by;    /* 1: --pad was given */
     int documents;    /* 1: with --batch, also show where documents begin in each row */
@@ -43,10 +44,11 @@ typedef struct inspect_set {
     /* content of manifest.json; manifest.options is NULL if there is no such file */
     sgt_manifest manifest;
     sgt_set set;
-    /* for a folder: ends[i] is the index of the first shard after those of splits 0 ... i */
+    /* ends[i]: number of shards in splits 0 ... i together, which is also the index of the first
+     * shard after split i; not used if the set is a single shard */
     uint32_t ends[SGT_SPLITS];
-    /* header of the set's first shard. If there is a manifest, the vocabulary size, the end-of-text
-     * id and the fingerprint are the manifest's */
+    /* header of the set's first shard. If there is a manifest, it replaces the header's vocabulary
+     * size, end-of-text id and fingerprint */
     sgt_shard_header first;
     /* number of tokens and number of documents in all shards; documents is UINT64_MAX if it is
      * unknown */

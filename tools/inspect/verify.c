@@ -30,14 +30,15 @@ typedef struct checking {
     work *w;
     const sgt_set_shard *shard;
     char idx[SGT_PATH]; /* path of the .idx file */
-    uint64_t *starts;   /* (count): index in the shard of each document's first token */
-    /* count: number of elements in `starts`; next: index in `starts` of the first document start
-     * that the tokens read so far do not include yet */
+    uint64_t *starts;   /* (count): for each document, the index in the shard of its first token */
+    /* count: number of elements in `starts`; next: index in `starts` of the first document that
+     * begins after the tokens read so far */
     size_t count, next;
 } checking;
 
-/* Read the document starts of a shard from its .idx file. If there is no such file, that is an
- * error for a set with a manifest; otherwise there are no starts to check. */
+/* Read the document starts of a shard from its .idx file. A missing .idx file is an error if the
+ * set has a manifest, because sgt-tokenize writes both. Without a manifest, the set may come from a
+ * different program, and no starts are checked. */
 static int read_starts(checking *c, sgt_error *err)
 {
     const sgt_set_shard *d = c->shard;
@@ -113,8 +114,8 @@ static int verify_shards(inspect_set *s, const inspect *o, sgt_error *err)
 
 typedef struct sums {
     uint64_t lines, files, documents, tokens;
-    /* number of lines about a single document since the last line about a file. With --keep-fields,
-     * sources.jsonl has one line for each document of a file, with the document's fields, before
+    /* number of documents listed since the last line about a file. With --keep-fields,
+     * sources.jsonl has a line for each document of a file, with the document's fields, followed by
      * the line about the file */
     uint64_t kept;
 } sums;
