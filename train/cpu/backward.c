@@ -47,9 +47,10 @@ static void bias(sgt_cpu_backend *c, float *db, const void *dout, size_t width)
     }
 }
 
-/* Round n gradients of a matrix product's output, from[at] .. from[at + n - 1], as operands of the
- * next matrix products. If these take bfloat16, write the results to buf.packed_dy, else to dy, at
- * the indexes at .. at + n - 1. dy and `from` may be the same array. */
+/* Round the elements from[at] .. from[at + n - 1], which are gradients of a matrix product's
+ * output, to the format of matrix-product operands. If that is bfloat16, write them to the same
+ * indexes of buf.packed_dy. Otherwise, if the precision requires rounding, write them to the same
+ * indexes of dy, which may be the array `from` itself. */
 static void finish(const sgt_cpu_backend *c, float *dy, const float *from, size_t at, size_t n)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -78,8 +79,8 @@ static void gelu(sgt_cpu_backend *c, const sgt_cpu_block *l)
     for (size_t t = 0; t < s->tiles; t++) {
         size_t n, r = sgt_cpu_tile(s, t, &n);
         for (size_t at = 4 * r * C; at < 4 * (r + n) * C;
-             /* apply GELU's derivative to C floats, then round them: so few are still in the L1
-              * cache */
+             /* process only C floats at a time: apply GELU's derivative to them, then round them
+              * while they are in the L1 cache */
              at += C) {
             s->k->gelu_backward(c->buf.dwide + at, c->buf.dwide + at, l->fc + at, C,
                                 s->o.model.gelu);
@@ -120,10 +121,10 @@ static void finish_attention(sgt_cpu_backend *c)
     }
 }
 
-/* Return the gradient of a residual branch's output. It is buf.dx, the gradient of the residual
- * stream, with the branch's dropout applied and then rounded by `finish`. If there is neither
- * dropout nor rounding, the result is buf.dx itself; otherwise it is written to `out`, which is
- * returned. Exception: if shape.bf16 is set, the rounded gradient is in buf.packed_dy. */
+/* Return the gradient of a residual branch's output: buf.dx, the gradient of the residual stream,
+ * with the branch's dropout applied and then rounded by `finish`. If there is neither dropout nor
+ * rounding, return buf.dx itself. Otherwise return `out`, which holds the result. Exception: if
+ * shape.bf16 is set, the rounded result is in buf.packed_dy, and `out` must not be read. */
 static const float *branch(sgt_cpu_backend *c, const sgt_cpu_block *l, uint32_t site, float *out)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -189,9 +190,10 @@ static void clear_small_gradients(const sgt_model *m, float *grads)
 }
 
 /* Recompute the activations of a block that the forward pass did not keep. The function makes the
- * same calls as the forward pass, so it computes the same bits. It does nothing for share_last, the
- * last block that recomputes: all such blocks share one memory, which still holds that block's
- * activations when the backward pass begins. buf.dln and buf.dwide may be overwritten here. */
+ * same calls as the forward pass, so that it computes the same bits. It may overwrite buf.dln and
+ * buf.dwide. It does nothing for share_last, the last block that recomputes: all such blocks store
+ * their activations in one buffer, which still holds those of share_last when the backward pass
+ * begins. */
 static void recompute(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x)
 {
     const float *p = c->buf.params;

@@ -32,24 +32,26 @@
  * bf16 */
 #define SGT_OWN_HEAD_ROWS 512
 #define SGT_PIECE 65536 /* maximum number of floats that one task of the optimizer updates */
-/* Number of parameters that a task updates before it rounds and copies them for matrix products.
- * They are few, so that they are still in the L1 cache when they are copied. */
+/* Number of parameters that a task updates before it copies them, rounded, to the array that matrix
+ * products read. So few parameters are still in the L1 cache when they are copied. */
 #define SGT_UPDATE_FLOATS 2048
 #define SGT_BIAS_COLUMNS 128 /* number of columns that one task sums for a bias gradient */
 /* number of columns of the embedding gradients that one task computes */
 #define SGT_EMBED_COLUMNS 64
 
-/* A transformer block: the offsets of its twelve tensors, and the activations that the backward
- * pass needs. Blocks that recompute activations store these in the memory of the first such block.
- * ln1, ln2 and gelu are bfloat16 if shape.bf16 is set, because only matrix products read them. */
+/* A transformer block: the indexes of its tensors, and the activations that the backward pass
+ * needs. All blocks that recompute activations store these in the memory of the first such block.
+ * If shape.bf16 is set, ln1, ln2 and gelu are stored in bfloat16, because only matrix products read
+ * them. */
 typedef struct sgt_cpu_block {
     uint32_t layer;
     sgt_recompute recompute;
     /* for each tensor, the index of its first float in buf.params and buf.grads */
     size_t at[SGT_BLOCK_TENSORS];
     double squares; /* sum of the squares of all gradients of the block's four weight matrices */
-    /* For each tensor: how many pieces of the optimizer's pass must be complete before the tensor
-     * is entirely updated. A piece is a task of the optimizer (sgt_cpu_piece). */
+    /* For each tensor: how many pieces a pass of the optimizer must have completed before the
+     * entire tensor is updated. A piece is the range of parameters that one task updates
+     * (sgt_cpu_piece). */
     size_t shares[SGT_BLOCK_TENSORS];
     /* outputs of the first and second LayerNorm and of GELU: (N, C), (N, C), (N, 4C) */
     void *ln1, *ln2, *gelu;
@@ -77,7 +79,8 @@ enum {
     SGT_LINEAR_FCPROJ,
     SGT_LINEAR_BLOCK, /* number of weight matrices in a block */
     SGT_LINEAR_HEAD = SGT_LINEAR_BLOCK,
-    /* the head, for the last chunk of rows, used if that chunk has fewer rows than the others */
+    /* used instead of SGT_LINEAR_HEAD for the last chunk of rows if that chunk has fewer rows than
+     * the others */
     SGT_LINEAR_HEAD_LAST,
     SGT_LINEARS
 };
@@ -93,8 +96,8 @@ typedef struct sgt_cpu_shape {
     size_t wpe, lnf_w, lnf_b;
     size_t head_w; /* index of the first float of the head's weight; 0 if the head is tied to wte */
     size_t ldv;    /* floats from one row of logits to the next: V, rounded up to whole vectors */
-    /* tile: number of positions that one task computes; tiles: number of such tasks for all N
-     * positions */
+    /* tile: number of positions per task; tiles: number of tasks into which the N positions are
+     * divided */
     size_t tile, tiles;
     /* The head is computed for one chunk of rows at a time. head_rows: number of rows per chunk;
      * head_last: number of rows in the last chunk, which may be smaller. */
@@ -138,14 +141,14 @@ typedef struct sgt_cpu_buffers {
      * activations (N, C); packed_dy: gradients of a product's output (N, 4C); packed_logits:
      * gradients of the logits (head_rows, ldv). */
     uint16_t *packed, *packed_dy, *packed_logits;
-    /* (tiles, 2, C) array: the gradients of a LayerNorm's weight and bias, summed over the
-     * positions of each tile only; the sums of all tiles are added later */
+    /* (tiles, 2, C) array: for each tile, the gradients of a LayerNorm's weight and bias, summed
+     * over the positions of this tile; the sums of all tiles are added up later */
     float *partial;
     /* (threads, scratch_floats) array: one row of scratch memory for each thread. Attention uses it
      * and, in bf16, the kernels that compute one row of C floats before rounding it. */
     float *scratch;
-    /* Array with one element for each task that adds up embedding gradients: by how much the task
-     * increased the sum of squares of wte's gradient. */
+    /* Array with one element for each task that adds up embedding gradients: the increase in the
+     * sum of squares of wte's gradient due to this task */
     double *grown;
     /* (update.piece_count) array: for each piece, the sum of squares of its gradients */
     double *squares;
@@ -157,26 +160,26 @@ typedef struct sgt_cpu_buffers {
 typedef struct sgt_cpu_step {
     uint64_t number; /* number of the step, for dropout */
     float dropping;  /* dropout probability in the current pass; 0 during an evaluation */
-    /* Index of this rank's first row of the current micro-step among all rows of the step, over all
-     * micro-steps and ranks. This rank's row b has the index row + b * ranks. Dropout draws each
-     * row's mask from this index. */
+    /* This rank's row b of the current micro-step has the index row + b * ranks among all rows
+     * of the step, over all micro-steps and ranks. Dropout uses this index to generate the row's
+     * mask. */
     uint64_t row;
-    /* 1: the next micro-step is the first one of its step. The gradients in memory are then those
-     * of the previous step, so matrix products overwrite them; in later micro-steps, they add to
-     * them. */
+    /* 1: the next micro-step is the first one of its step. The gradient arrays still hold the
+     * gradients of the previous step, and matrix products overwrite them. In later micro-steps,
+     * they add to them. */
     int fresh;
     sgt_scaler scaler;
     /* factor by which the gradient of each target's loss is multiplied, including the loss scale */
     double nominal;
     double loss_sum;  /* sum of the step's losses so far */
     uint64_t counted; /* number of targets so far */
-    /* sum of squares of the gradient of the head's weight, taken after the head's last matrix
-     * product of the micro-step; if the head is tied to wte, the embeddings later add to this
-     * gradient */
+    /* Sum of squares of the gradient of the head's weight, taken when the head has computed this
+     * gradient in the latest micro-step. If the head is tied to wte, the embeddings add to the
+     * same gradient later. */
     double head_squares;
-    /* Sum of squares of wte's gradient if the head has its own weight. If the head is tied to wte,
-     * both have the same gradient, and head_squares counts what the head computed of it. This is
-     * then only the amount by which the embeddings have increased that sum. */
+    /* If the head has its own weight: sum of squares of wte's gradient. If the head is tied to wte,
+     * they have one gradient in common, and head_squares does not include what the embeddings add
+     * to it: this field is the increase in the sum of squares due to the embeddings. */
     double token_squares;
     /* (N) array that the caller of `eval` provides and that the head fills in: 1 if no id has a
      * larger logit than the target, else 0; NULL: not requested */
@@ -191,8 +194,8 @@ typedef struct sgt_cpu_piece {
     size_t offset, count;
     size_t second; /* index in buf.v */
     int decay;
-    /* 1: the backward pass's matrix products have summed the squares of these gradients, so
-     * sgt_cpu_squares need not read the gradients for that */
+    /* 1: the matrix products of the backward pass have already summed the squares of this piece's
+     * gradients, so that sgt_cpu_squares need not read them */
     int squared;
     int muon;   /* 1: the piece belongs to a matrix that Muon updates */
     int first;  /* 1: first piece of its tensor */
@@ -206,19 +209,19 @@ typedef struct sgt_cpu_update {
     /* the pieces that this rank updates, in the order of the model's tensors; without ranks, all
      * pieces */
     sgt_cpu_piece *pieces;
-    /* turn: index in `pieces` of the piece with which a pass begins. The token embedding's pieces
-     * are the first `turn` ones in `pieces`, but they are needed last. So a pass starts after them,
-     * goes to the end of `pieces`, and then updates the token embedding. */
+    /* turn: index in `pieces` of the piece with which a pass begins. The pieces before it are those
+     * of the token embedding, which comes first in the model but is needed last in the forward
+     * pass. Therefore a pass updates the pieces from `turn` on, and then those before `turn`. */
     size_t piece_count, turn;
-    /* 1: the last pass was deferred and is not known to be complete, so some pieces may still have
-     * old parameters */
+    /* 1: the last pass was deferred and may be incomplete, so that some parameters may still have
+     * their old values */
     int behind;
     sgt_beside pending; /* the pieces of the deferred pass */
     /* constants of the update: index 0 is for tensors without weight decay, index 1 for those with
      * it */
     sgt_adamw adamw[2];
     sgt_sgd sgd[2];
-    /* index of this update; the random numbers that round bfloat16 moments are drawn from it
+    /* identifies this update; bfloat16 moments are rounded with random numbers that depend on it
      * (kernels/moments.h) */
     uint64_t draw;
 } sgt_cpu_update;
@@ -282,9 +285,9 @@ static inline void sgt_cpu_part_ends(sgt_cpu_backend *c, unsigned part)
 uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_batch *batch);
 /* Compute lnf from the ids. */
 void sgt_cpu_forward(sgt_cpu_backend *c);
-/* The next three functions compute parts of a block's forward pass. The backward pass calls them
- * again to recompute activations. sgt_cpu_block_inside computes everything from ln1 and the block's
- * input x up to the output of GELU. It overwrites buf.dln. */
+/* The next three functions compute parts of a block's forward pass. The backward pass calls them,
+ * too, to recompute activations. sgt_cpu_block_inside computes a block from qkv through the output
+ * of GELU, given its ln1 and the block's input x. It overwrites buf.dln. */
 void sgt_cpu_block_inside(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x);
 void sgt_cpu_layernorm(sgt_cpu_backend *c, void *ln, float *mean, float *rstd, const float *x,
                        const float *w, const float *b);
@@ -300,19 +303,19 @@ void sgt_cpu_backward(sgt_cpu_backend *c);
  * block's tensor, so that the forward pass can read this tensor. */
 void sgt_cpu_settle(sgt_cpu_backend *c);
 void sgt_cpu_settle_to(sgt_cpu_backend *c, const sgt_cpu_block *l, size_t tensor);
-/* Set the entry of each piece in buf.squares to the sum of squares of the piece's gradients, and
- * return the sum of all entries. Unless `all` is set, pieces with `squared` == 1 are skipped and
- * their entries are 0: the matrix products of the backward pass have already counted their
- * squares. */
+/* For each piece, set its entry in buf.squares to the sum of squares of its gradients. Return the
+ * sum of all entries. If `all` is 0, set the entry to 0 for pieces whose squares the matrix
+ * products of the backward pass have already summed (`squared` == 1). */
 double sgt_cpu_squares(sgt_cpu_backend *c, int all);
 /* Return the squared norm of all gradients. Matrix products sum squares in float, which may
  * overflow although all gradients are finite. If that happens, all squares are summed again in
  * double. */
 double sgt_cpu_squared_norm(sgt_cpu_backend *c);
-/* Return whether updates are deferred. An update is deferred except in four cases: with one thread,
- * which could not overlap it with anything; with several ranks, which send updated parameters at
- * once; in tests that overwrite unused buffers, because a deferred update still needs the gradients
- * after the step; and with --no-overlap, which measures the benefit of deferring. */
+/* Return whether updates are deferred. They are, except in four cases: with one thread, which could
+ * not do anything else at the same time; with several ranks, which all-gather the updated
+ * parameters immediately; in tests that overwrite unused buffers, because a deferred update still
+ * reads the gradients after the step has ended; and with --no-overlap, which serves to measure what
+ * deferring gains. */
 static inline int sgt_cpu_defers(const sgt_cpu_backend *c)
 {
     return !c->shape.o.scrub && !c->shape.o.no_overlap && !c->group && c->shape.o.threads > 1;

@@ -74,16 +74,17 @@ static void embed(sgt_cpu_backend *c)
 }
 
 /* Return whether an operand of matrix products is stored in bfloat16. If shape.bf16 is set, this is
- * so for every operand except lnf, which the head also needs in float32. */
+ * the case for every operand except lnf, which stays in float32 because the head also reads it in
+ * that format. */
 static int is_packed(const sgt_cpu_backend *c, const void *operand)
 {
     return c->shape.bf16 && operand != c->buf.lnf;
 }
 
-/* Return the address at which the caller must compute row i of an operand as C floats. If the
- * operand is bfloat16, this is scratch memory of the thread, which is in the L1 cache; otherwise it
- * is the row itself. When the row is complete, the caller passes it to keep_row, which rounds it if
- * necessary and stores it in the operand. */
+/* Return the address at which the caller must compute row i of an operand, as C floats. If the
+ * operand is float32, this is the row itself. If it is bfloat16, it is the thread's scratch memory,
+ * which is in the L1 cache. When the row is complete, the caller passes it to keep_row, which
+ * rounds it if necessary and stores it in the operand. */
 static float *row_at(const sgt_cpu_backend *c, void *operand, size_t i)
 {
     const sgt_cpu_shape *s = &c->shape;

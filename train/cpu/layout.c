@@ -133,9 +133,10 @@ static void add_parameters(sgt_cpu_backend *c, size_t flat)
     end_kind(c, "moments");
 }
 
-/* Return the scratch memory of matrix products, or NULL if they need none. In that case
- * buf.products is a buffer of 0 bytes, which has the same address as the next buffer. Declaring
- * when it is in use would wrongly declare the next buffer. */
+/* Return the scratch memory of matrix products, for which the caller declares when it is in use.
+ * Return NULL if matrix products need no scratch memory. buf.products is then a buffer of 0 bytes
+ * with the same address as the next buffer, so that a declaration for this address would apply to
+ * the wrong buffer. */
 static void *products(const sgt_cpu_backend *c)
 {
     return sgt_gemm_scratch(c->shape.o.threads) ? c->buf.products : NULL;

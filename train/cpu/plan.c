@@ -19,8 +19,8 @@ static int plan(sgt_cpu_linear *g, const sgt_cpu_backend *c, sgt_gemm_shape f, s
     int rc;
     f.bf16 = dx.bf16 = dw.bf16 = c->shape.bf16;
     f.scratch = dx.scratch = dw.scratch = c->buf.products;
-    /* with ranks, squares of gradients are summed only after the gradients were summed over
-     * ranks */
+    /* With several ranks, do not sum the squares here: the norm needs squares of gradients that are
+     * already summed over all ranks. */
     dw.squares = !c->group;
     if ((rc = sgt_gemm_plan(&g->forward, &f, c->shape.o.threads, err)) < 0 ||
         (rc = sgt_gemm_plan(&g->dx, &dx, c->shape.o.threads, err)) < 0 ||
@@ -71,8 +71,8 @@ static int plan_products(sgt_cpu_backend *c, sgt_error *err)
                : plan_head(&g[SGT_LINEAR_HEAD_LAST], c, c->shape.head_last, err);
 }
 
-/* Cut every tensor into pieces, the tasks of the optimizer. A piece lies within one tensor, so
- * weight decay applies either to the entire piece or to none of it. */
+/* Divide every tensor into pieces. The optimizer updates one piece per task. A piece lies within
+ * one tensor, so that weight decay applies either to the entire piece or to none of it. */
 static int cut_pieces(sgt_cpu_update *u, const sgt_cpu_shape *s, sgt_error *err)
 {
     const sgt_model *m = &s->o.model;
@@ -98,10 +98,10 @@ static int cut_pieces(sgt_cpu_update *u, const sgt_cpu_shape *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Fill in `shares` of each block: for each of its tensors, the number of pieces that a pass of the
- * optimizer must complete until the tensor is updated. Only this rank's pieces are counted. A pass
- * begins with piece `turn`, because the pieces before it, those of the token embedding, come
- * last. */
+/* Fill in `shares` of each block: for each of the block's tensors, how many pieces a pass of the
+ * optimizer must have completed before the entire tensor is updated. Only this rank's pieces are
+ * counted. A pass begins with piece `turn`, the first piece after those of the token embedding,
+ * which a pass updates last. */
 static void count_shares(sgt_cpu_backend *c)
 {
     sgt_tensor token;
@@ -330,10 +330,10 @@ int sgt_cpu_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds
     return rc;
 }
 
-/* Each run measures the machine's peak speed, but MFUs of two runs can be compared only if they
- * refer to the same peak. So the first measured peak is stored in the cache folder, and later runs
- * use it. A newly measured peak replaces the stored one only if it is more than PEAK_FASTER times
- * as high. The stored one is then wrong: other programs must have used the cores when it was
+/* MFUs of two runs can be compared only if they refer to the same peak speed, but each run measures
+ * a slightly different peak. Therefore the first measured peak is stored in the cache folder, and
+ * later runs use it. If a run measures a peak more than PEAK_FASTER times as high as the stored
+ * one, the new peak replaces it: other programs must have used the cores when the stored one was
  * measured. */
 #define PEAK_FASTER 1.1
 

@@ -8,17 +8,17 @@
 
 #define CHUNK ((size_t)1 << 20) /* most floats sent at a time */
 #define MOST_RANKS 1024
-/* Number of floats that are summed over all ranks before the next floats are; used with three or
- * more ranks. */
+/* Number of floats that add_up sums over all ranks at a time, if there are three or more ranks. The
+ * sums of this many floats fit in the L1 cache. */
 #define BLOCK 2048
 
 struct sgt_cpu_group {
     sgt_ranks *r;
     size_t chunk; /* floats sent at a time */
     size_t buckets;
-    /* (buckets, ranks + 1) array. A bucket has one part for each rank. A row of the array has the
-     * indexes in buf.params at which the bucket's parts begin, in ascending order, and then the
-     * index at which the bucket ends. */
+    /* (buckets, ranks + 1) array. Each bucket is divided into one part for each rank. A row of the
+     * array describes one bucket: the index in buf.params at which each part begins, in ascending
+     * order, and then the index at which the bucket ends. */
     size_t *part;
     /* 1: rotate which rank owns which part from bucket to bucket, so that no rank always owns the
      * first part. Muon needs this because its parts consist of entire matrices, which differ in
@@ -136,8 +136,8 @@ static size_t find_chunk(const sgt_cpu_group *g, size_t bucket, uint32_t rank, s
 /* ---- reduce-scatter ---- */
 
 /* Set `own` to the sum x[0] + x[1] + ... of arrays of n floats. `own` must be one of these arrays.
- * They are added in the order of the ranks, whichever rank runs this, because another order would
- * give different bits. */
+ * Every rank adds the arrays in the order of the ranks, because sums in another order would differ
+ * in their last bits. */
 static void add_up(const sgt_kernels *k, float *own, const float *const *x, size_t ranks, size_t n)
 {
     float sum[BLOCK];

@@ -1,21 +1,22 @@
 /* update.c: the end of a step: loss scale, gradient clipping and optimizer.
  *
- * The optimizer moves about 30 bytes per parameter and computes very little, whereas matrix
- * products leave most of the memory bandwidth unused. So most of the update is deferred to the next
- * forward pass, where it overlaps with matrix products (sgt_beside). Each weight is updated before
- * its matrix product reads it, and the token embedding before the head. All other readers of
- * parameters or moments first complete the update (sgt_cpu_settle). So deferring does not change
- * the bits of the results. */
+ * The optimizer reads and writes about 30 bytes per parameter and computes very little, whereas
+ * matrix products leave most of the memory bandwidth unused. Therefore most of the update is
+ * deferred to the next forward pass, where it overlaps with matrix products (sgt_beside). Deferring
+ * does not change the bits of the results, because every parameter is updated before it is read: a
+ * weight before its matrix product, and the token embedding before the head. Earlier lookups of
+ * embeddings update a copy (sgt_cpu_token). All other readers of parameters or moments first
+ * complete the update (sgt_cpu_settle). */
 #include <math.h>
 #include <string.h>
 
 #include "kernels/moments.h"
 #include "train/cpu/cpu_backend.h"
 
-/* Update n parameters p. g: their gradients; m, v: their moments, which are also updated;
- * `element`: index of the first of these parameters in buf.params, from which the random numbers
- * for rounding moments are drawn. If `copy` is not NULL, AdamW also stores the new parameters there
- * in bfloat16. */
+/* Update the n parameters at p from their gradients g, and update their moments m and v. `element`:
+ * index in buf.params of the first of these parameters. bfloat16 moments are rounded with random
+ * numbers, and `element` determines which ones. If `copy` is not NULL, AdamW also stores the new
+ * parameters there in bfloat16. */
 static void optimize(const sgt_cpu_backend *c, size_t element, float *p, void *m, void *v,
                      const float *g, size_t n, int decay, uint16_t *copy)
 {
@@ -27,9 +28,9 @@ static void optimize(const sgt_cpu_backend *c, size_t element, float *p, void *m
     else s->k->adamw(p, m, v, g, n, &u->adamw[decay], copy);
 }
 
-/* Update the i-th piece of a pass, unless Muon updates it. Matrix products read rounded copies of
- * parameters. If the optimizer's kernel cannot write these copies itself, update SGT_UPDATE_FLOATS
- * parameters at a time and copy them while they are still in the L1 cache. */
+/* Update piece i of a pass, unless Muon updates it. Also update the rounded copy of its parameters,
+ * which matrix products read. If the optimizer's kernel cannot write the copy itself, update only
+ * SGT_UPDATE_FLOATS parameters at a time, and copy them while they are still in the L1 cache. */
 static void update_piece(void *backend, size_t i)
 {
     sgt_cpu_backend *c = backend;
@@ -58,8 +59,8 @@ void sgt_cpu_settle(sgt_cpu_backend *c)
     c->update.behind = 0;
 }
 
-/* Begin an update. `mean` is the factor that turns the accumulated gradients into means over the
- * step's targets. `norm` is the norm of these means. */
+/* Begin an update. `mean` is the factor that converts the accumulated gradients to means over the
+ * step's targets. `norm` is the norm of the gradients after this conversion. */
 static void begin_update(sgt_cpu_backend *c, uint64_t updates, double lr, double mean, double norm)
 {
     const sgt_optim *o = &c->shape.o.optim;
@@ -85,8 +86,8 @@ const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float
     memcpy(p, b->params + at, C * sizeof *p);
     size_t moments = C * sgt_cpu_moment_bytes(s);
     memcpy(m, sgt_cpu_moment(s, b->m, at), moments);
-    /* wte is the first tensor, so an index in wte is also the index of its moments in both m and
-     * v */
+    /* An index in wte is also the index of its moments in v, although v has no moments for some
+     * tensors, because wte is the first tensor. */
     if (b->v) memcpy(v, sgt_cpu_moment(s, b->v, at), moments);
     optimize(c, at, p, m, v, b->grads + at, C, 1, NULL);
     return p;
@@ -124,8 +125,8 @@ int sgt_cpu_end_step(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
     int rc = c->group ? sgt_cpu_ranks_reduce(c, &squares, err)
                       : (squares = sgt_cpu_squared_norm(c), SGT_OK);
     if (rc < 0) return rc;
-    /* the accumulated gradients are sums over targets, times `nominal`; `correction` turns them
-     * into means */
+    /* an accumulated gradient is a sum over targets, times `nominal`; multiplied by `correction`,
+     * it is the mean over the targets */
     double correction = s->counted ? 1 / (s->nominal * (double)s->counted) : 0;
     double norm = sqrt(squares) * correction;
     /* the update is then skipped, not only in fp16 but with every precision */
