@@ -175,9 +175,9 @@ int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err)
 
 /* ---- the implementations ---- */
 
-/* Report to CUPTI how many floating-point operations `products` matrix products take, each of which
- * computes or reads a (T, T) matrix of scores. Because of the causal mask, half of each matrix is
- * counted. */
+/* Report to CUPTI the number of floating-point operations in `products` matrix products. Each of
+ * these products computes or reads a (T, T) matrix of scores, of which only half is counted,
+ * because the causal mask excludes the other half. */
 static void count_work(const sgt_cuda_backend *c, int products)
 {
     sgt_cupti_work(products * (double)c->shape.N * (double)c->shape.T * (double)c->shape.C, 0);

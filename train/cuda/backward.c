@@ -20,9 +20,10 @@ typedef struct norm {
     int first; /* 1: overwrite dx; 0: add to dx */
 } norm;
 
-/* Backward pass of a LayerNorm: from dln, compute the gradient of its input x, and add it to dx.
- * The same kernel also adds the column sums of dx to the bias gradient of the previous residual
- * branch. With dropout or --no-fuse, branch_bias does that instead. */
+/* Backward pass of a LayerNorm: from dln, the gradient of its output, compute the gradient of its
+ * input x, and add it to dx. The kernel also adds the column sums of dx to the bias gradient of the
+ * previous residual branch. With dropout or --no-fuse it does not, and branch_bias computes that
+ * bias gradient. */
 static void layernorm(sgt_cuda_backend *c, const norm *n)
 {
     float *dw = c->flat.grads + n->w, *db = c->flat.grads + n->b;

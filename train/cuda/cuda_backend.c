@@ -90,8 +90,8 @@ static void copy_rows(sgt_cuda_backend *c, const sgt_batch *rows, int slot)
 {
     uint64_t k = c->queue.micro_steps;
     sgt_cuda_stream s = c->o.no_overlap ? c->queue.compute : c->queue.copies;
-    /* wait until the device has read this row buffer for the last time, in the micro-step before
-     * the previous one */
+    /* wait until the device no longer reads this row buffer, which the micro-step before the
+     * previous one did */
     sgt_cuda_wait(s, c->queue.taken[slot]);
     copy_batch(c, s, rows, slot, c->queue.staged[k % SGT_CUDA_RING]);
     sgt_cuda_record(c->queue.copied[k % SGT_CUDA_RING], s);
@@ -114,7 +114,7 @@ static void compute_micro_step(sgt_cuda_backend *c)
     uint64_t before = sgt_cuda_count().launches;
     sgt_cuda_forward(c, 1);
     sgt_cuda_head(c, 1);
-    /* Count the launches of take_rows, too, which ran before this function: one kernel, and a
+    /* Include the kernels that take_rows has launched before this function was called: one, and a
      * second one with --document-mask. */
     unsigned rows = 1 + (c->o.documents != 0);
     c->base.launches_forward = (unsigned)(sgt_cuda_count().launches - before) + rows;
@@ -153,16 +153,17 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_b
                   : sgt_cuda_run(c, &c->queue.micro_graph, compute_micro_step, err);
     c->queue.micro_steps++;
     c->queue.open_step = 1 + last;
-    /* The caller may reuse the rows of the call that was base.hold calls ago, so their copy must be
-     * complete. The host waits here only if it is several micro-steps ahead of the device. */
+    /* The caller may overwrite the rows that it passed base.hold calls ago, so wait until the
+     * device has copied those. The host waits here only if it has enqueued several micro-steps that
+     * the device has not run yet. */
     if (rc < 0 || k < c->base.hold) return rc;
     return sgt_cuda_event_finish(c->queue.copied[(k - c->base.hold) % SGT_CUDA_RING], err);
 }
 
 /* ---- evaluation ---- */
 
-/* Map the bits of a floating-point number (16 or 32 bits) to an unsigned integer, so that larger
- * numbers give larger integers. */
+/* Map the bits of a floating-point number (16 or 32 bits) to an unsigned integer, such that
+ * comparing two integers gives the same result as comparing the numbers. */
 static uint32_t order_of(const sgt_cuda_backend *c, const unsigned char *at)
 {
     uint32_t bits, sign = c->shape.width == 4 ? 1u << 31 : 1u << 15;
@@ -254,8 +255,9 @@ static int no_room(const sgt_cuda_backend *c, uint64_t taken, sgt_error *err)
 {
     const sgt_cuda_device *d = &c->device;
     uint64_t need = c->buf.used + SGT_CUDA_GEMM_WORKSPACE, room = room_on(d) + taken;
-    /* if room >= need, the memory would suffice, but no contiguous range of free memory is large
-     * enough */
+    /* If room >= need, there is enough free memory in all, but not in one contiguous range. The
+     * length of the longest free range is unknown, so advise a batch that needs 1/64 less
+     * memory. */
     uint64_t most = room < need ? room : need - need / 64;
     uint32_t rows = sgt_cuda_most_rows(&c->o, most);
     char advice[96];

@@ -20,11 +20,12 @@
 #include "kernels/cuda/runtime.h"
 
 #define SGT_CUDA_SLOTS 2 /* row buffers on the device */
-/* Number of slots of ring buffers: how many of the latest steps, and of the latest copied batches,
- * have their events and results stored. */
+/* Number of elements of the ring buffers that hold the events and results of the latest steps, and
+ * the events of the latest copied batches. */
 #define SGT_CUDA_RING 4
-/* Maximum number of rows whose logits the head computes at a time with the variant head-chunks.
- * Their logits take 38 MB in bf16, so they fit in an H100's L2 cache. */
+/* Maximum number of rows for which the head computes logits at a time, if the variant `head-chunks`
+ * is in use. The logits of this many rows take 38 MB in bf16, so that they fit in an H100's L2
+ * cache. */
 #define SGT_CUDA_CHUNK 384
 
 /* One transformer block: where its tensors begin, and the activations that the backward pass needs.
@@ -44,8 +45,9 @@ typedef struct sgt_cuda_planned {
     const char *name;
 } sgt_cuda_planned;
 
-/* The matrix products of one weight. forward computes the output of a layer, dx the gradient of its
- * input, and dw the gradient of the weight, which is added to a float32 array. */
+/* The matrix products that involve one weight. forward computes the layer's output, dx the gradient
+ * of the layer's input, and dw the gradient of the weight. dw adds to the gradient, which is
+ * float32, or overwrites it if plan.written is set. */
 typedef struct sgt_cuda_linear {
     sgt_cuda_planned forward, dx, dw;
 } sgt_cuda_linear;
@@ -70,11 +72,12 @@ typedef enum sgt_cuda_path {
 } sgt_cuda_path;
 
 /* The matrix products of naive attention, and their buffers. Each product is batched over the B*H
- * heads of a micro-step. The forward and the backward pass use the same three products. */
+ * heads of a micro-step. Three plans are enough for the six products of both passes, because
+ * products of the same shape use the same plan. */
 typedef struct sgt_cuda_naive {
-    /* Each is named after what it computes from s (T, T) and x, y (T, D). s holds scores or their
-     * gradients; x and y hold q, k, v, outputs or gradients. outer: x y^T; rows: s y; columns: s^T
-     * y. */
+    /* A plan computes a product of s (T, T) and x (T, D), or of x and y (T, D). outer: x y^T, for
+     * example the scores q k^T; rows: s x, for example probs v; columns: s^T x, for example probs^T
+     * dout. */
     sgt_cuda_planned outer, rows, columns;
     void *q, *k, *v, *o, *dq, *dk, *dv; /* (B, H, T, D) each */
     void *dscores;                      /* (B, H, T, T) */
@@ -85,8 +88,8 @@ typedef struct sgt_cuda_shape {
     sgt_cuda_type type;
     size_t width; /* bytes per element of type `type` */
     size_t B, T, N, C, H, D, L, V;
-    /* rows_v: V rounded up to the padded number of rows of wte in memory; ldv: row stride of the
-     * logits, in elements */
+    /* rows_v: number of rows of wte in memory, which is V rounded up; ldv: distance in elements
+     * between successive rows of logits */
     size_t rows_v, ldv;
     float scale; /* 1/sqrt(D), for attention */
     size_t ranks, rank;
@@ -102,8 +105,8 @@ typedef struct sgt_cuda_shape {
 typedef struct sgt_cuda_flat {
     /* for each tensor of the model, the index of its first element in grads and in copy */
     size_t *tensor_at;
-    /* count: number of elements in grads; decayed: number of elements that are subject to weight
-     * decay, which come first */
+    /* count: number of elements in grads; decayed: number of elements that weight decay applies to,
+     * which are the first ones in grads */
     size_t count, decayed;
     /* offsets of the tensors that do not belong to a block, in elements */
     size_t wte, wpe, lnf_w, lnf_b, head;
@@ -120,11 +123,11 @@ typedef struct sgt_cuda_flat {
     /* Float32 copies of all vectors, which begin at offset `decayed`. Needed only if several ranks
      * train in a 16-bit type, because params then has only this rank's parts. Otherwise NULL. */
     float *vectors;
-    /* offsets at which the sgt_cuda_buckets buckets begin, and then the offset at which the last
-     * bucket ends */
+    /* (sgt_cuda_buckets + 1) array: the offset at which each bucket begins, then the offset at
+     * which the last one ends */
     size_t *bucket_at;
-    /* own: number of elements in this rank's parts; own_decayed: number of those that are subject
-     * to weight decay, which come first */
+    /* own: number of elements in this rank's parts; own_decayed: number of these elements that
+     * weight decay applies to, which are the first ones */
     size_t own, own_decayed;
     /* gradients of this rank's parts, summed over all ranks; the same array as grads if there is
      * only one rank */
@@ -137,12 +140,13 @@ typedef struct sgt_cuda_flat {
     int stale;
 } sgt_cuda_flat;
 
-/* Matrix products and buffers for Muon's Newton-Schulz iterations (kernels/muon.h). X is the matrix
- * that an iteration changes. gram: X X' or X'X, whichever is smaller; square: the square of the
- * gram matrix; product: a matrix of the gram's size times X, or X times that matrix. Each product
- * is batched over the layers. gram and product have one element for each kind of matrix, from
- * SGT_CUDA_QKV to SGT_CUDA_FCPROJ. The buffers are used for one kind at a time: first the qkv
- * matrices of all layers, then the proj matrices, and so on. */
+/* Matrix products and buffers for Muon's Newton-Schulz iterations (kernels/muon.h), which transform
+ * a matrix X. `gram` computes the gram matrix X X' or X'X, whichever is smaller. `square` squares
+ * the gram matrix, and from both Muon forms a matrix B of the same size. `product` multiplies X by
+ * B, from the left or from the right. Each product is batched over the layers. gram and product
+ * have one element for each kind of matrix, from SGT_CUDA_QKV to SGT_CUDA_FCPROJ. All kinds use the
+ * same buffers, one after the other: first the qkv matrices of all layers, then the proj matrices,
+ * and so on. */
 typedef struct sgt_cuda_muon {
     const sgt_cuda_gemm *gram[SGT_CUDA_HEAD], *square, *product[SGT_CUDA_HEAD];
     /* x, y: matrix X before and after a Newton-Schulz iteration; (L, 4C*C) each, padded */
@@ -153,8 +157,8 @@ typedef struct sgt_cuda_muon {
 /* The kernels and library calls for a step, which are chosen when the backend is opened. */
 typedef struct sgt_cuda_plan {
     uint32_t variants; /* bit set of the variants in use (SGT_VARIANT_*); 0 with --no-fuse */
-    /* 1: every step has a single micro-step. Matrix products then overwrite the gradients of
-     * weights and do not add to them, so the update need not set these gradients to 0. */
+    /* 1: a step consists of a single micro-step. Matrix products then overwrite the gradients of
+     * weights instead of adding to them, so that the update need not set these gradients to 0. */
     int written;
     sgt_cuda_gemms *gemms;
     sgt_cuda_linear linear[SGT_CUDA_LINEARS];
@@ -179,11 +183,12 @@ typedef struct sgt_cuda_buffers {
     unsigned char *arena;
     size_t used; /* bytes of the arena laid out so far */
     sgt_cuda_block *blocks;
-    /* Blocks that recompute activations; NULL: there is no such block. share_cheap: first block
-     * that recomputes anything; share_inside: first block that recomputes everything; share_last:
-     * last block that recomputes anything. The recomputed activations of all these blocks use the
-     * same memory. So when the backward pass begins, this memory still holds the activations of
-     * share_last, which need not be recomputed. */
+    /* Blocks that recompute activations, or NULL if there is no such block. share_cheap: first
+     * block that recomputes anything; share_inside: first block that recomputes all its
+     * activations; share_last: last block that recomputes anything. All these blocks store
+     * recomputed activations in the same memory. When the backward pass begins, this memory still
+     * holds the activations of share_last, because the forward pass wrote them last. Therefore
+     * share_last need not recompute anything. */
     sgt_cuda_block *share_cheap, *share_inside, *share_last;
     void *x0, *lnf; /* x0: embeddings (N, C); lnf: output of the last LayerNorm (N, C) */
     float *meanf, *rstdf;
@@ -196,8 +201,8 @@ typedef struct sgt_cuda_buffers {
      * MLP's hidden layer (N, 4C) or of qkv (N, 3C); ddrop (N, C) of a branch's output, only with
      * dropout */
     void *dx, *dln, *dwide, *ddrop;
-    /* (B, H, T) array for attention's backward pass: for each query of each head, the dot product
-     * of its output and the gradient of that output */
+    /* (B, H, T) array for attention's backward pass. For each query of each head, it holds the dot
+     * product of the output and the output's gradient. */
     float *delta;
     int32_t *ids, *targets, *sorted, *order;
     /* for each position, where its document begins and ends; used only if attention stays within
@@ -225,7 +230,7 @@ typedef struct sgt_cuda_queue {
      * gradients are then computed on `compute`. */
     sgt_cuda_stream beside;
     sgt_cuda_event forked, rejoined;
-    /* 1: a kernel was enqueued on `beside` for which `compute` has not been made to wait yet (see
+    /* 1: a kernel has been enqueued on `beside`, and nothing makes `compute` wait for it yet (see
      * rejoin) */
     int branches;
     sgt_cuda_event copied[SGT_CUDA_RING], taken[SGT_CUDA_SLOTS], measured[SGT_CUDA_RING];
@@ -233,9 +238,9 @@ typedef struct sgt_cuda_queue {
      * micro_graph for a step's last micro-step if there are several ranks, because the ranks reduce
      * gradients in that micro-step. */
     sgt_cuda_graph micro_graph, last_graph, update_graph;
-    /* Pinned ring buffer. Each of its SGT_CUDA_RING elements is a copy of the device's control
-     * block, made when one of the latest steps ended. The metrics of these steps are read from
-     * it. */
+    /* Pinned ring buffer of SGT_CUDA_RING control blocks. At the end of each step, the device's
+     * control block is copied to one of its elements, from which the host reads the step's
+     * metrics. */
     sgt_cuda_control *seen;
     unsigned char *staging; /* pinned memory through which data is copied to and from the device */
     size_t staging_bytes;
@@ -246,8 +251,9 @@ typedef struct sgt_cuda_queue {
     /* for each element of `seen`: 1 + the index of the step whose control block it holds; 0:
      * none */
     uint64_t steps[SGT_CUDA_RING];
-    /* How many micro-steps were enqueued since the last update. 0: none; 1: at least one; 2: all,
-     * which is detected only with several ranks. */
+    /* How many micro-steps of the current step have been enqueued. 0: none; 1: at least one; 2:
+     * all. The value 2 occurs only with several ranks, for which the last micro-step differs from
+     * the others. */
     int open_step;
     unsigned launched_micro; /* number of kernels launched per micro-step */
 } sgt_cuda_queue;

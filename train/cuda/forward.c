@@ -80,8 +80,8 @@ static void mlp(sgt_cuda_backend *c, const sgt_cuda_block *l)
                   c->model.gelu);
 }
 
-/* Compute a block from qkv to gelu, starting from ln1. The forward pass and the recomputation both
- * call this function. */
+/* Compute a block from qkv through the output of GELU, given ln1, the output of its first
+ * LayerNorm. Both the forward pass and the recomputation call this function. */
 static void inside(sgt_cuda_backend *c, size_t i, const void *x, int training)
 {
     sgt_cuda_block *l = c->buf.blocks + i;
@@ -126,9 +126,9 @@ void sgt_cuda_forward(sgt_cuda_backend *c, int training)
     }
 }
 
-/* Recompute the activations of a block. Nothing is done for share_last, the last block that
- * recomputes: all such blocks share one memory, which still holds that block's activations when the
- * backward pass begins. */
+/* Recompute the activations of a block before its backward pass. Do nothing for share_last, the
+ * last block that recomputes: all such blocks store their activations in one buffer, which still
+ * holds those of share_last when the backward pass begins. */
 void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
 {
     sgt_cuda_block *l = c->buf.blocks + layer;
@@ -175,9 +175,9 @@ void sgt_cuda_head(sgt_cuda_backend *c, int training)
     size_t N = c->shape.N, rows = c->plan.head_rows;
     const float *scale = training ? &c->buf.control->dlogits_scale : NULL;
     sgt_cupti_push("head and loss");
-    /* Compute the chunks of rows. If N is not a multiple of the chunk size, the last chunk begins
-     * earlier so that it ends with the last row, and computes some rows of the previous chunk
-     * again. */
+    /* Run head_chunk for all chunks of rows. If N is not a multiple of the chunk size, the last
+     * chunk begins earlier, so that it ends with the last row. Some rows of the previous chunk are
+     * then computed twice. */
     for (size_t done = 0; done < N; done += rows)
         head_chunk(c, done + rows <= N ? done : N - rows, scale);
     sgt_cuda_loss_sum(c->queue.compute, training ? c->buf.control : c->buf.eval_control,

@@ -327,8 +327,8 @@ static void add_data(sgt_cuda_backend *c)
 }
 
 /* Return the address of cuDNN's workspace. If it is small enough, it shares the memory of the
- * logits. These are written after the last attention of the forward pass and read before the first
- * attention of the backward pass, so the two never conflict. */
+ * logits and their gradient. This memory is in use only from the head's forward pass to the head's
+ * backward pass, and no attention is computed in between. */
 static void *cudnn_space(sgt_cuda_backend *c)
 {
     size_t bytes = c->plan.cudnn ? sgt_cudnn_attention_workspace(c->plan.cudnn) : 0;
@@ -354,9 +354,9 @@ static void declare_work(sgt_cuda_backend *c, unsigned forward, unsigned backwar
     for (size_t i = 0; i < sizeof only / sizeof *only; i++) during(c, only[i], backward, backward);
 }
 
-/* Sum the bytes of each kind of memory that are in use during (in[kind]) and after (after[kind])
- * part `part` of a step. The workspace of matrix products is an allocation of its own, and always
- * in use. */
+/* For each kind of memory, set in[kind] to the number of bytes that are in use during part `part`
+ * of a step, and after[kind] to the number that are still in use after that part. The workspace of
+ * matrix products is a separate allocation, which is always in use. */
 static void live_count(const sgt_backend *b, unsigned part, int again, uint64_t in[SGT_LIVE_KINDS],
                        uint64_t after[SGT_LIVE_KINDS])
 {
@@ -418,9 +418,9 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c)
 
 /* ---- estimates before a run ---- */
 
-/* Return which implementation of attention to assume for an estimate of memory without a device.
- * Only naive attention needs other amounts of memory; our kernels and cuDNN's count as equal, so
- * SGT_PATH_OWN stands for both. */
+/* Return which implementation of attention to assume when memory is estimated without a device. Our
+ * kernels and cuDNN's are taken to need the same amount of memory, so SGT_PATH_OWN stands for all
+ * of them. Naive attention needs more. */
 static sgt_cuda_path likely_path(const sgt_backend_options *o, size_t D)
 {
     if (o->attention == SGT_ATTENTION_NAIVE) return SGT_PATH_NAIVE;

@@ -95,17 +95,18 @@ static int plan_logits(sgt_cuda_backend *c, size_t rows, sgt_error *err)
 static const size_t chunks[] = {128, 256, SGT_CUDA_CHUNK};
 enum { CHUNKS = sizeof chunks / sizeof *chunks };
 
-/* Return candidate i for the number of rows whose logits the head computes at a time. Candidates
- * are in ascending order, and the last one is N (all rows). */
+/* Return candidate i for the number of rows for which the head computes logits at a time.
+ * Candidates are in ascending order. The last one is N, which means all rows; without the variant
+ * `head-chunks`, it is the only one. */
 static size_t head_choice(const sgt_cuda_backend *c, size_t i)
 {
     int may = c->plan.variants & SGT_VARIANT_HEAD_CHUNKS && i < CHUNKS;
     return may && chunks[i] < c->shape.N ? chunks[i] : c->shape.N;
 }
 
-/* Plan the head's matrix products. The logits are planned for each number of rows that head_choice
- * returns, which shows whether each can be planned. The last plan, for all rows, is used unless
- * sgt_cuda_choose_head replaces it. */
+/* Plan the head's matrix products. For the logits, plan a product for every number of rows that
+ * head_choice returns, to make sure that the library supports each of them. The last plan, for all
+ * N rows, remains in use unless sgt_cuda_choose_head replaces it. */
 static int plan_head(sgt_cuda_backend *c, sgt_error *err)
 {
     size_t V = c->shape.rows_v, C = c->shape.C, N = c->shape.N;
@@ -135,9 +136,9 @@ static void plan_fused(sgt_cuda_planned *p, sgt_cuda_backend *c, const char *nam
     if (plan(p, c, name, &s, &why) < 0) p->gemm = NULL;
 }
 
-/* Plan the matrix products with GELU as an epilogue, which the library offers only in its tanh
- * form. fc_gelu is not planned if a layer may recompute GELU, which our kernel does. The library's
- * GELU is rounded differently, so the results would depend on which layers recompute, but
+/* Plan the matrix products with GELU as an epilogue, which the library offers only in GELU's tanh
+ * form. Do not plan fc_gelu if a layer may recompute GELU. Recomputation uses our own kernel, whose
+ * rounding differs from the library's. The results would then depend on which layers recompute, but
  * recomputation must not change a single bit. */
 static void plan_gelu(sgt_cuda_backend *c)
 {

@@ -82,9 +82,9 @@ void sgt_cuda_ranks_leave(sgt_cuda_backend *c)
 
 /* ---- work enqueued on the streams ---- */
 
-/* enter makes NCCL's stream wait for all work enqueued so far on the compute stream; call it before
- * NCCL calls. leave makes the compute stream wait for NCCL's stream; call it before work that needs
- * their results. */
+/* `enter` makes NCCL's stream wait for all work that is enqueued on the compute stream so far; call
+ * it before calling NCCL. `leave` makes the compute stream wait for NCCL's stream; call it before
+ * enqueuing work that reads NCCL's results. */
 static void enter(sgt_cuda_backend *c)
 {
     sgt_cuda_record(c->group->ready, c->queue.compute);
@@ -195,9 +195,9 @@ void sgt_cuda_ranks_gather_steps(sgt_cuda_backend *c)
 
 /* ---- state in and out ---- */
 
-/* A range of a flat array as it would be on a single rank, which lies in one owner's part. rank:
- * the owner; at: index of the range's first float in the owner's array, which holds only its own
- * parts; n: number of floats. */
+/* A range of the complete flat array (the array that a single rank would have) that belongs to one
+ * owner. rank: the owner; at: index of the range's first float in the owner's array, which contains
+ * only the parts that this rank owns; n: number of floats. */
 typedef struct piece {
     size_t rank, at, n;
 } piece;

@@ -17,9 +17,9 @@
 #include "kernels/cuda/runtime.h"
 #include "train/cuda/cuda_backend.h"
 
-/* The paths, in the order in which they are tried: a path comes after those that it uses itself.
- * `seconds` is the time limit for a path. That of the first path includes loading the kernels and
- * cuBLASLt, and that of cuDNN includes compiling its kernels. */
+/* The paths, in the order in which they are tried. A path comes after all paths that it uses
+ * itself. `seconds` is the time limit for trying a path. The limit of the first path includes the
+ * time to load the kernels and cuBLASLt, and that of cuDNN the time to compile its kernels. */
 static const struct row {
     const char *name;
     int seconds;
@@ -81,8 +81,8 @@ static void versions(sgt_cuda_versions *v, const sgt_cuda_device *d)
     int nccl_version = 0;
     if (nccl) nccl->version(&nccl_version);
     *v = (sgt_cuda_versions){0};
-    /* convert the driver's version to the form of the other libraries: CUDA 13.1 is 13010 here, but
-     * 130100 there */
+    /* The driver and the runtime state CUDA 13.1 as 13010. Convert that to 130100, the form in
+     * which the other libraries state their versions. */
     add_version(v, "driver", (size_t)d->driver * 10);
     add_version(v, "runtime", (size_t)d->runtime * 10);
     add_version(v, "cublaslt", lt ? lt->version() : 0);

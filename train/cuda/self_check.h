@@ -17,7 +17,8 @@
 #include "kernels/cuda/runtime.h"
 #include "train/verdicts.h"
 
-/* Names of the paths, which sgt_verdict_out takes as argument. */
+/* Names of the paths, as stored in verdicts. Pass one of them as argument `path` of
+ * sgt_verdict_out. */
 #define SGT_CHECK_OWN "attention own"
 #define SGT_CHECK_HOPPER "attention hopper"
 #define SGT_CHECK_CUDNN "attention cudnn"
@@ -84,8 +85,8 @@ void sgt_check_space_close(sgt_check_space *x);
 
 /* ---- arrays in any number format, on the host ---- */
 
-/* Fill x with multiples of 1/16 from -1 to 1. All number formats represent these exactly, and
- * float32 sums of thousands of products of such numbers are exact. */
+/* Fill x with multiples of 1/16 from -1 to 1. Every number format represents them exactly. Their
+ * products are multiples of 1/256, so that float32 sums of thousands of products are exact, too. */
 void sgt_check_fill(float *x, size_t n, uint32_t seed);
 /* Convert n floats to the number format `type`. The floats must come from sgt_check_fill. */
 void sgt_check_encode(void *out, sgt_cuda_type type, const float *x, size_t n);

@@ -33,12 +33,14 @@ typedef struct setting {
     int masked;
 } setting;
 
-/* Inputs and results of a check on the host. All arrays are in one allocation, which begins at qkv.
- * The inputs and the results of kernels/ref do not depend on the precision, so settings that differ
- * only in that share them. */
+/* Inputs and results of a check, on the host. All arrays are in one allocation, which begins at
+ * qkv. Neither the inputs nor the results of kernels/ref depend on the precision. Therefore
+ * successive settings that differ only in precision or implementation use the same inputs and
+ * results. */
 typedef struct numbers {
-    int masked;        /* as in `setting` */
-    int32_t *starts;   /* (B, T): for each position, where its document begins */
+    int masked; /* as in `setting` */
+    /* (B, T): for each position, the position in its row at which its document begins */
+    int32_t *starts;
     size_t B, T, H, D; /* B: rows; T: tokens per row; H: heads; D: channels per head */
     size_t one;        /* elements of an array (B, T, H, D) */
     /* inputs: qkv (B, T, 3, H, D), and dout, the gradient of the output (B, T, H, D) */
@@ -50,8 +52,7 @@ typedef struct numbers {
     float *packed;
 } numbers;
 
-/* Return the number of rows, which is also the number of heads, in a check with T tokens per
- * row. */
+/* Return the number of rows in a check with T tokens per row. The number of heads is the same. */
 static uint32_t few(size_t T) { return T == SHORT ? 2 : 1; }
 
 static int allocate(numbers *x, const setting *s, sgt_error *err)
@@ -70,9 +71,10 @@ static int allocate(numbers *x, const setting *s, sgt_error *err)
     x->lse = x->scratch + scratch;
     x->starts = (int32_t *)(void *)(x->lse + T);
     for (size_t i = 0; i < B * T; i++) {
-        /* Set the length of documents so that borders fall inside tiles. In a row of LONG tokens,
-         * the first document has 300 positions, more than two tiles of keys. Otherwise documents
-         * have 50 positions in the first row and 31 in the second. */
+        /* Choose lengths of documents that are not multiples of a tile, so that documents begin
+         * inside tiles. If a row has LONG tokens, its first document has 300 positions, which is
+         * more than two tiles of keys. In shorter rows, documents have 50 positions in the first
+         * row and 31 in the second. */
         size_t length = T == LONG ? 300 : i < T ? 50 : 31;
         x->starts[i] = (int32_t)(i % T / length * length);
     }

@@ -7,7 +7,8 @@
 #include "kernels/cuda/runtime.h"
 #include "train/cuda/self_check.h"
 
-/* Arrays of COUNT floats each: one for the input, and one for the result of each of three calls. */
+/* COUNT: floats per array; ARRAYS: one array for the input, and one for the result of each of three
+ * calls */
 enum { COUNT = 256, ARRAYS = 4, BYTES = ARRAYS * COUNT * (int)sizeof(float) };
 
 /* ---- NCCL ---- */

@@ -1,7 +1,7 @@
 /* self_check_products.c: checks matrix products of cuBLASLt, with each epilogue that a step may
- * use, against sums in double. The inputs come from sgt_check_fill, so that float32 sums of their
- * products are exact in any order. So the allowed error is one rounding of the result, plus the
- * error of the epilogue's arithmetic. */
+ * use, against sums in double. The inputs come from sgt_check_fill, for which float32 sums are
+ * exact in any order of addition. Therefore the allowed error consists only of one rounding of the
+ * result and the rounding errors of the epilogue. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,19 +19,20 @@ enum { IN_A, IN_B, IN_OUT, IN_BIAS, IN_AUX, ARRAYS };
  * whether an array is added to the product, and whether several products are batched. */
 typedef struct form {
     int trans_a, trans_b, accumulate;
-    /* index of the array that is added to the product if `accumulate` is set; IN_OUT: the previous
-     * contents of D are added */
+    /* If `accumulate` is set: index of the array that is added to the product. IN_OUT means that
+     * the product is added to the previous contents of D. */
     int added;
     size_t batch; /* number of matrix products per call; 0 means 1 */
-    /* factors for sgt_cuda_gemm_run_mixed: D = f * product + h * (array `added`). f = 0: the
-     * product has no such factors, and sgt_cuda_gemm_run computes it. */
+    /* Factors for sgt_cuda_gemm_run_mixed, which computes D = f * product + h * (array `added`). If
+     * f is 0, there are no factors, and sgt_cuda_gemm_run computes the product. */
     float f, h;
     int same; /* 1: B is A itself */
 } form;
 static const form forward = {0}, dx = {.trans_b = 1},
                   dw = {.trans_a = 1, .accumulate = 1, .added = IN_OUT};
-/* The forms of Muon's matrix products, which are batched over the layers (muon.c). Some of them
- * read the same array two or three times. The factors are powers of 2, so that sums stay exact. */
+/* The forms of Muon's matrix products, which are batched over the layers (muon.c). In some of them,
+ * the same array is read as A and as B, or also as the array to add. The factors are powers of 2,
+ * so that multiplying by them causes no rounding errors. */
 static const form gram = {.trans_b = 1, .batch = BATCH, .same = 1},
                   gram_tall = {.trans_a = 1, .batch = BATCH, .same = 1},
                   square = {.accumulate = 1, .batch = BATCH, .f = 2, .h = -.5f, .same = 1},
@@ -41,8 +42,8 @@ typedef struct products {
     sgt_cuda_gemms *gemms;
     /* device memory for ARRAYS arrays, each of which holds BATCH matrices of up to MATRIX floats */
     sgt_check_space space;
-    /* the same arrays as floats on the host; they keep the values that the arrays had before the
-     * product */
+    /* copies of the same arrays on the host, in float32, made before the matrix product overwrites
+     * D */
     float *x;
     const form *form;
     sgt_cuda_gemm_shape s;
@@ -50,8 +51,8 @@ typedef struct products {
     size_t z; /* index in the batch of the product whose result is being compared */
 } products;
 
-/* Return the host copy of array number `array` (IN_A, ...), at the matrix that belongs to product
- * p->z of the batch. */
+/* Return the host copy of the array with index `array` (IN_A, ...). Of its BATCH matrices, return
+ * the one that belongs to the product being compared, p->z. */
 static float *host(const products *p, int array)
 {
     return p->x + ((size_t)array * BATCH + p->z) * MATRIX;
@@ -89,8 +90,8 @@ static double product(const products *p, size_t i, size_t j)
     return p->form->f ? (double)p->form->f * sum : sum;
 }
 
-/* Return the value that the array `added` contributes to element (i, j) of D: 0 unless the product
- * accumulates. */
+/* Return the term that the array `added` contributes to element (i, j) of D, including the factor h
+ * if the form has factors. The term is 0 unless the product accumulates. */
 static double added(const products *p, size_t i, size_t j)
 {
     double x = p->s.accumulate ? (double)host(p, p->form->added)[i * p->s.ldd + j] : 0;

@@ -9,11 +9,12 @@
 #include "train/log/trace.h"
 #include "train/cuda/self_check.h"
 
-/* Successive kernels on a stream that belong to the same named range, such as "h.3 forward". The
- * trace shows the range as a bar of its own, on a track below the stream's track. */
+/* Successive kernels on one stream that belong to the same named range, such as "h.3 forward". The
+ * trace shows the range as a bar on a separate track below the stream's track. */
 typedef struct span {
     sgt_trace *trace;
-    /* the range of the latest kernels; its name is NULL if they belong to no range */
+    /* the range to which the stream's latest kernels belong; its name is NULL if they belong to no
+     * range */
     sgt_trace_event range;
     uint32_t device, stream;
 } span;
@@ -23,10 +24,10 @@ static void end_range(const span *x)
     if (x->range.name) sgt_trace_span(x->trace, &x->range);
 }
 
-/* Add a kernel to the trace. The kernels of each stream arrive in the order of their start times. A
- * kernel may start before the previous one has ended. If they belong to different ranges, the
- * previous range is ended at the start of the new kernel, because bars on a track must not
- * overlap. */
+/* Add a kernel to the trace, and extend the bar of its range. The kernels of each stream arrive in
+ * the order of their start times. A kernel may start before the previous one has ended. If these
+ * two belong to different ranges, end the bar of the previous range where the new kernel starts,
+ * because bars on a track must not overlap. */
 static void show(void *ctx, const sgt_cupti_kernel *k)
 {
     span *x = ctx;
