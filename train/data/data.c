@@ -70,8 +70,8 @@ static int describe_sets(sgt_trainer *t, sgt_error *err)
     return lost ? sgt_fail_memory(err, t->s->data) : SGT_OK;
 }
 
-/* Return whether one of the sets in `then`, a list from the checkpoint of the resumed run, has this
- * hash. */
+/* Return whether `hash` is the hash of one of the sets in `then`, the list of data sets in the
+ * checkpoint of the resumed run. */
 static int was_trained_on(const json_t *then, uint64_t hash)
 {
     size_t i;
@@ -188,8 +188,8 @@ static int keep_evaluable(const sgt_config *s, sgt_loader_set *sets, uint32_t *a
 }
 
 /* Open the data sets that --data names. If `why` is NULL, open their training shards. Otherwise
- * open their validation shards, but only of the sets that keep_evaluable keeps. If it keeps none,
- * *out stays NULL, and `why` is the reason. */
+ * open the validation shards of those sets that keep_evaluable does not remove. If it removes all
+ * sets, set *out to NULL and write the reason to `why`. */
 static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVALUATED],
                      const sgt_loader_options *o, sgt_error *err)
 {
@@ -202,10 +202,10 @@ static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVAL
         all.split = "val";
         rc = keep_evaluable(t->s, sets, &all.set_count, why, &o->notice, err);
     }
-    /* The amount of free memory limits what is preloaded, and preloading reduces it. All ranks must
-     * see the same amount. So the first barrier waits until every rank has finished preloading
-     * earlier data; the second one waits until every rank has read the amount, before any rank
-     * preloads this data. */
+    /* How much is preloaded depends on the amount of free memory, and all ranks must read the same
+     * amount. But preloading itself reduces it. Therefore two barriers are needed: at the first,
+     * every rank waits until all ranks have finished preloading earlier data; at the second, until
+     * all ranks have read the amount and may begin to preload this data. */
     sgt_ranks *together = o->reader == SGT_READER_PRELOAD ? t->o->ranks : NULL;
     if (rc == SGT_OK && together) rc = together->barrier(together, err);
     all.available = sgt_memory_for_data(t);
@@ -234,9 +234,9 @@ static int find_eot(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Read the text of the tokenizer.json that belongs to the data or the model. It is read when the
- * run starts: if it is in the checkpoint from which the run resumes, that checkpoint is deleted
- * after a few saves. */
+/* Read the text of the tokenizer.json that belongs to the data or the model. Read it when the run
+ * starts, because the file may be in the checkpoint from which the run resumes, and that checkpoint
+ * is deleted after a few saves. */
 static int read_tokenizer(sgt_trainer *t, sgt_error *err)
 {
     const char *const others[] = {t->from, t->init};
@@ -255,10 +255,10 @@ static int read_tokenizer(sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* Find the length in bytes of each id's text, which validation in bits per byte needs. If the
+/* Find the length in bytes of the text of each id, which validation in bits per byte needs. If the
  * vocabulary is unknown or cannot be read, validation reports only nats. Return an error if the
- * vocabulary of tokenizer.json in the shards' folder is not that of the shards: the file would be
- * copied to checkpoints, where it would be wrong. */
+ * tokenizer.json in the shards' folder has a different vocabulary than the shards: the file would
+ * be copied to every checkpoint, and would decode the model's output wrongly. */
 static int find_text_bytes(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;
@@ -362,8 +362,8 @@ static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path
     if (!t->o->examples)
         return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: expected a folder of shards or a shard",
                         path);
-    /* if the model's config.json could not be read, the vocabulary is 0 here, and that error is
-     * reported later */
+    /* If the model's config.json could not be read, the vocabulary is 0 here. Name no model in that
+     * case: the unreadable file is reported later. */
     const char *model = !t->model.vocab ? NULL : t->from ? t->from : t->init;
     int rc = t->o->examples(path, model, t->model.vocab, e, err);
     if (rc < 0) return rc;

@@ -71,8 +71,8 @@ void sgt_examples_free(sgt_examples *e)
 
 /* ---- the feed ---- */
 
-/* For the trace: a thread that prepares batches. track: the trace's track for this thread; from:
- * time at which the thread began its current batch. */
+/* State of one thread that prepares batches, for the trace. track: the thread's track in the trace;
+ * from: time at which the thread began to prepare its current batch. */
 typedef struct maker {
     int track;
     uint64_t from;
@@ -84,14 +84,15 @@ struct sgt_feed {
     sgt_feed_options o;
     uint64_t given; /* number of batches returned so far */
     sgt_stream *stream;
-    /* batches that the caller may still be using, because sgt_feed_next returned them at most
-     * o.hold calls ago; oldest first */
+    /* Batches that the caller may still be reading, because sgt_feed_next returned them at most
+     * o.hold calls ago. The oldest comes first. */
     const sgt_loader_batch *held[SGT_FEED_HOLD + 1];
     unsigned holding;
     /* (threads) array: one element for each thread that prepares batches; NULL: no trace */
     maker *makers;
     sgt_cursor *cursor; /* used if there is no stream */
-    /* memory for batches, used in rotation; each element is NULL until the first batch needs it */
+    /* buffers for batches, used in rotation; a buffer is allocated when it is first needed and NULL
+     * until then */
     void *ring[SGT_FEED_AHEAD + SGT_FEED_HOLD];
 };
 

@@ -37,21 +37,21 @@
 typedef struct sgt_example_rows {
     uint64_t seed;
     uint32_t batch, seq; /* batch: rows per batch over all ranks, B; seq: tokens per row, T */
-    /* rank: this rank's index; ranks: number of ranks. Of each batch, this rank gets the rows rank,
-     * rank + ranks, rank + 2 * ranks, ... */
+    /* rank: index of this rank; ranks: number of ranks. Rows rank, rank + ranks, rank + 2 * ranks,
+     * ... of each batch belong to this rank. */
     uint32_t rank, ranks;
-    uint32_t pad; /* token id with which a row is filled after the end of its example */
+    uint32_t pad; /* token id that fills the rest of a row after its example ends */
 } sgt_example_rows;
 
 typedef struct sgt_examples {
     uint64_t count;
     /* tokens of all examples, one after another: prompt, completion, end of text */
     int32_t *tokens;
-    /* (count + 1) array: for each example, the index in `tokens` at which it begins; then the total
-     * number of tokens. An example has at least two tokens. */
+    /* (count + 1) array: starts[i] is the index in `tokens` of the first token of example i.
+     * starts[count] is the total number of tokens. An example has at least two tokens. */
     uint64_t *starts;
-    /* (count) array: for each example, the number of tokens in its prompt, at least 1. Only the
-     * tokens after the prompt have a loss. */
+    /* (count) array: number of prompt tokens in each example, at least 1. Only the tokens that
+     * follow the prompt have a loss. */
     uint32_t *learnt;
     uint64_t hash; /* identifies the examples */
     uint32_t vocab, eot;
@@ -60,9 +60,9 @@ typedef struct sgt_examples {
     sgt_sampler order;
 } sgt_examples;
 
-/* Prepare *e for making rows. Give a notice if prompts fill a row of rows->seq tokens, which leaves
- * no room for their completions, or if completions are cut. Return SGT_EUSAGE if no token would
- * have a loss; the message names the file `name`. */
+/* Prepare *e for making rows of rows->seq tokens. Give a notice if some prompts fill an entire row,
+ * so that no token of their completions is learnt, or if some completions are truncated. If no
+ * token of any example has a loss, return SGT_EUSAGE with a message that names the file `name`. */
 int sgt_examples_arrange(sgt_examples *e, const char *name, const sgt_example_rows *rows,
                          const sgt_notice *notice, sgt_error *err);
 
@@ -84,8 +84,8 @@ typedef struct sgt_feed_options {
      * threads */
     uint64_t cycle;
     int now; /* 1: use no threads, and make each batch in sgt_feed_next */
-    /* How long a returned batch stays valid: for this number of further sgt_feed_next calls. After
-     * that, its memory is reused. */
+    /* number of further sgt_feed_next calls for which a returned batch stays valid; after them, its
+     * memory is reused */
     unsigned hold;
     /* function that allocates memory for batches; NULL: malloc is used */
     void *(*alloc)(void *ctx, size_t bytes);
