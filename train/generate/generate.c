@@ -10,8 +10,8 @@
 
 /* ---- choosing the next id ---- */
 
-/* "samp" in ASCII, part of the Philox counter: with the same seed, other parts of the program then
- * draw other random numbers */
+/* "samp" in ASCII, which is part of the Philox counter. Every other use of random numbers has
+ * another constant here, so that it gets other numbers even with the same seed. */
 #define DOMAIN 0x73616d7000000000ull
 
 size_t sgt_choose_room(size_t n) { return n * (sizeof(double) + sizeof(uint32_t)); }
