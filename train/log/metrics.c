@@ -174,9 +174,9 @@ struct sgt_events {
 
 /* ---- Protocol Buffers ---- */
 
-/* The encoding of Protocol Buffers (protobuf.dev/programming-guides/encoding): A field is a varint
- * with the field's number and type, followed by the value. Field numbers and names come from
- * TensorFlow's event.proto and summary.proto. */
+/* The encoding of Protocol Buffers (protobuf.dev/programming-guides/encoding). A field is encoded
+ * as a varint that combines the field's number with its type, followed by the field's value. Field
+ * numbers and names come from TensorFlow's event.proto and summary.proto. */
 
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 }; /* types of fields */
 /* fields of Event */
@@ -185,8 +185,8 @@ enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_NUMBER = 2, LOG_STATUS = 1, STATU
 
 typedef struct message {
     unsigned char *at;
-    /* n: length of the message in bytes, counting also those bytes that did not fit in the buffer
-     * and were dropped; room: size of the buffer. If n > room, the message is incomplete. */
+    /* n: length in bytes of the complete message; room: size of the buffer. Bytes that do not fit
+     * in the buffer are counted in `n` but not stored, so the message is incomplete if n > room. */
     size_t n, room;
 } message;
 
@@ -305,8 +305,9 @@ static int list_events(const char *folder, int remove, unsigned long long *lates
 }
 
 /* Write the path of a new event file to `to`. TensorBoard reads event files in the order of their
- * names, which contain the time. So the new name must sort after all others, even if the previous
- * file was made within the same second: `latest` is the latest time in their names. */
+ * names, which contain the time in seconds. The new name must come last in this order even if the
+ * previous file was created within the same second. Therefore it gets a time after `latest`, the
+ * latest time in the existing names. */
 static void make_path(char to[SGT_PATH], const char *folder, unsigned long long latest)
 {
     char host[65] = "localhost";

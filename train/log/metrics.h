@@ -12,21 +12,23 @@
 typedef struct sgt_metrics {
     uint64_t step; /* from 0 */
     double loss, grad_norm, lr;
-    /* factor by which losses were multiplied in the step (loss scale); 1 if they were not scaled */
+    /* loss scale: factor by which the loss was multiplied before the backward pass; 1 if it was not
+     * scaled */
     double loss_scale;
     uint64_t skipped; /* updates skipped since the run began */
     uint64_t spikes;  /* updates skipped since the run began because of a spike */
     int skipping;     /* 1: --skip-spikes is on */
     double val_loss;
-    /* standard error of val_loss, from the spread of the rows' losses; 0: unknown */
+    /* standard error of val_loss, estimated from the variation of the loss between rows; 0:
+     * unknown */
     double val_noise;
     double val_bits_per_byte; /* val_loss converted to bits per byte of text; 0: unknown */
     int evaluated;            /* 1: val_loss was measured after this step */
     uint64_t tokens;          /* tokens trained on since the run began, including this step */
     double epoch;             /* passes over the data since the run began, including this step */
     double ms_per_step, tokens_per_s, data_wait_ms;
-    /* mfu: training speed as a fraction of the device's measured peak speed; mfu_datasheet: as a
-     * fraction of the datasheet's peak speed (see sgt_mfu); 0: unknown */
+    /* mfu: training speed divided by the device's measured peak speed; mfu_datasheet: training
+     * speed divided by the datasheet's peak speed (see sgt_mfu); 0: unknown */
     double mfu, mfu_datasheet;
     /* peak memory of the process in bytes; for a device with its own memory, the bytes allocated
      * there */
@@ -50,16 +52,16 @@ size_t sgt_metrics_list(const sgt_metrics *m, sgt_metric list[SGT_METRICS]);
  * become null. */
 char *sgt_metrics_json(char *buf, size_t n, const sgt_metrics *m);
 
-/* The loss of some targets, summed in nats, and the length of the text that these targets stand
- * for, in bytes. sgt_bits_per_byte divides one by the other. A loss per byte allows a comparison of
- * models with different vocabularies; a loss per token does not. Targets without text, such as the
- * end of text, do not count. */
+/* The sum of the losses of some targets, in nats, and the number of bytes of text that these
+ * targets represent. sgt_bits_per_byte computes bits per byte from them. Unlike a loss per token, a
+ * loss per byte can be compared between models with different vocabularies. Targets that represent
+ * no text, such as the end-of-text token, count in neither sum. */
 typedef struct sgt_text_loss {
     double nats, bytes;
 } sgt_text_loss;
 
-/* Add the loss of one target, in nats. text_bytes: for each id, the length of its text in bytes, or
- * 0 if the id has no text. */
+/* Add the loss of one target, in nats. text_bytes[id] is the number of bytes of text that the token
+ * `id` represents, or 0 if it represents no text. */
 static inline void sgt_text_loss_add(sgt_text_loss *s, const uint32_t *text_bytes, int32_t target,
                                      float loss)
 {
@@ -123,9 +125,9 @@ void sgt_events_close(sgt_events *e); /* NULL is fine */
  * No memory is allocated. */
 int sgt_events_add(sgt_events *e, const sgt_metrics *m, sgt_error *err);
 
-/* sgt_crc32c returns the CRC-32C (Castagnoli) of n bytes. sgt_crc32c_masked returns the form that
- * event files use: rotated, plus a constant. The mask is needed because a CRC of data that contains
- * its own CRC would be weak. */
+/* sgt_crc32c returns the CRC-32C (Castagnoli) of n bytes. sgt_crc32c_masked returns the form of it
+ * that event files store: the CRC's bits are rotated, and a constant is added. Without this mask,
+ * the CRC of data that itself contains a CRC would detect fewer errors. */
 uint32_t sgt_crc32c(const void *p, size_t n);
 uint32_t sgt_crc32c_masked(const void *p, size_t n);
 

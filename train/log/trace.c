@@ -1,6 +1,6 @@
 /* trace.c: stores the events of the traced steps, and writes the trace file. One lock protects the
- * trace. A step has a few hundred spans, to each of which the lock adds about 20 ns. In the trace
- * this cannot be seen. */
+ * trace. Taking the lock adds about 20 ns to each of the few hundred spans of a step, which is too
+ * little to be visible in the trace. */
 #include "train/log/trace.h"
 
 #include <inttypes.h>
@@ -16,8 +16,8 @@
 #define EVENTS 65536 /* number of events for which memory is allocated when tracing starts */
 #define TRACKS 256
 #define NAMES 4096 /* number of slots in the hash table; at most 3/4 of them are used */
-/* maximum length in bytes of a name or other text in the file; only mangled kernel names are
- * longer, and they are cut */
+/* maximum length in bytes of a name or other text in the file; longer texts, which are always
+ * mangled names of kernels, are truncated */
 #define NAME_SIZE 512
 
 typedef struct row {
@@ -37,7 +37,8 @@ struct sgt_trace {
     pthread_mutex_t lock;
     sgt_trace_event *events;
     /* count: number of events; capacity: number of events for which memory is allocated; before:
-     * number of events when the current step began, which shows how many a step adds */
+     * value of `count` when the current step began, from which the number of events per step is
+     * computed */
     size_t count, capacity, before;
     uint64_t dropped;
     row tracks[TRACKS];
@@ -68,8 +69,8 @@ int sgt_trace_open(sgt_trace **out, const char *path, const sgt_trace_options *o
     int rc = sgt_file_begin(&f, path, err);
     if (rc < 0) return rc;
     sgt_file_abandon(&f);
-    /* check this now: at the end of the trace, renaming the complete file to a folder's name would
-     * fail */
+    /* Check this before training: otherwise the run would find out only at the end of the trace
+     * that the finished file cannot be renamed to `path`, because `path` is a folder. */
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return sgt_fail(err, SGT_EIO, "%s: is a folder, not a file", path);
     sgt_trace *t = calloc(1, sizeof *t);
@@ -330,7 +331,7 @@ static void record(sgt_trace *t, int on)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* Start tracing. Reserve memory for so many events that later steps rarely need more. */
+/* Start tracing. Reserve memory for enough events that later steps rarely need more. */
 static int open_window(sgt_trace *t, sgt_error *err)
 {
     reserve(t, EVENTS);

@@ -44,7 +44,8 @@ extern "C" {
 typedef struct sgt_trace sgt_trace;
 
 typedef struct sgt_trace_options {
-    /* first: first step that this call of sgt_train runs; steps: the step after its last one */
+    /* first: index of the first step that this call of sgt_train runs; steps: index of its last
+     * step, plus 1 */
     uint64_t first, steps;
     sgt_notice notice; /* called with the path of the trace */
 } sgt_trace_options;
@@ -99,7 +100,8 @@ typedef struct sgt_trace_event {
     const char *name, *category;
     uint64_t start, end;
     int track;
-    /* 0, or the index of a block plus 1; the trace then shows the span's name as "h.INDEX NAME" */
+    /* 0: the span belongs to no block; else the block's index plus 1, for which the trace shows the
+     * span's name as "h.INDEX NAME" */
     uint32_t layer;
     /* name under which the trace shows `value`, for example "step"; NULL: it shows no value */
     const char *key;
