@@ -23,8 +23,8 @@
 /* heap and stack of one thread of the CPU backend in bytes, as measured */
 #define PER_THREAD ((uint64_t)256 << 10)
 
-/* A run whose memory is computed. The same run can be computed with another number of rows or
- * another recomputation: change o.batch, o.recompute and o.recompute_at. */
+/* A run whose memory is computed. To compute it for another number of rows or with other
+ * recomputation, change o.batch, o.recompute and o.recompute_at. */
 typedef struct sizing {
     const sgt_trainer *t;
     sgt_backend_options o;
@@ -33,7 +33,7 @@ typedef struct sizing {
      * huge pages) or a file of examples, and the plan of packed rows */
     uint64_t data;
     /* bytes that the process uses before it opens the data and the backend; 0 if `room` is the
-     * memory of a GPU, where these bytes are not */
+     * memory of a GPU, which does not contain these bytes */
     uint64_t program;
     /* limit for the run's memory, in bytes: --memory-limit or, without it, the free memory;
      * UINT64_MAX: unknown */
@@ -290,16 +290,16 @@ static int decide_rows(sizing *z, uint64_t *batch, sgt_error *err)
     return SGT_OK;
 }
 
-/* Choose what each layer recomputes so that the run fits in memory and loses little time.
- * Recomputing GELU and LayerNorm takes little time for the memory that it saves; recomputing an
- * entire block takes much. So first find the smallest number of layers that must recompute their
- * block if all other layers recompute GELU. Then, with that number, find the smallest number of
- * layers that must recompute GELU.
+/* Choose what each layer recomputes, such that the run fits in memory and loses little time.
+ * Compared with the memory that it saves, recomputing GELU and LayerNorm takes little time, but
+ * recomputing an entire block takes much. Therefore first find the smallest number of layers that
+ * must recompute their block if all other layers recompute GELU. Then, with that number of blocks,
+ * find the smallest number of layers that must recompute GELU.
  *
- * Layers that recompute their block come after those that recompute GELU. The last layer that
- * recomputes anything need not do so, because its activations are still in memory when the backward
- * pass begins. This saves most time if that layer would recompute its block. Return 0 if nothing
- * fits, else 1. */
+ * Layers that recompute their block come after those that recompute GELU. The reason is that the
+ * last layer that recomputes anything need not do it, because its activations are still in memory
+ * when the backward pass begins. This saves most time if it is a layer that would recompute its
+ * block. Return 0 if nothing fits, else 1. */
 static int choose_levels(sizing *z, uint64_t rows, uint32_t *gelu, uint32_t *block)
 {
     uint32_t L = z->o.model.layers;
@@ -412,8 +412,9 @@ int sgt_memory_explain(sgt_trainer *t, const sgt_error *why, sgt_error *err)
     sizing z;
     char cure[128];
     uint64_t rows = t->s->batch / sgt_ranks_size(t->o->ranks);
-    /* When a backend runs out of memory, the data and the program are already in memory, so the
-     * free memory no longer includes theirs. Do not count them again. */
+    /* When a backend runs out of memory, the data and the program have already been allocated, and
+     * the free memory is less by their size. Therefore do not count them as memory that the run
+     * still needs. */
     int checked = t->s->recompute == SGT_RECOMPUTE_AUTO || size_run(&z, t, NULL) < 0;
     if (!checked) z.data = z.program = 0, find_free(&z);
     if (checked || bytes_with(&z, rows, NULL) <= z.room)
