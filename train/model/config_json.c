@@ -10,11 +10,11 @@
 #include "loader/base/file.h"
 #include "loader/base/json.h"
 
-/* maximum size of a config.json in bytes, against damaged files; real ones are smaller than a
- * kilobyte */
+/* maximum size of a config.json in bytes, which protects against damaged files; real ones are
+ * smaller than a kilobyte */
 #define MAX_CONFIG ((size_t)1 << 20)
 #define MOST_VALUES ((size_t)1 << 16)
-#define FLOAT_DIGITS 9 /* number of decimal digits that distinguishes any two floats */
+#define FLOAT_DIGITS 9 /* decimal digits that are enough to tell any two floats apart */
 
 typedef struct config {
     json_t *json;
@@ -149,8 +149,8 @@ static int write_json(json_t *json, const char *dir, const char *name, sgt_error
     return rc;
 }
 
-/* Return the double whose decimal form is the shortest that reads back as the float x. For example,
- * return 1e-05 for the float whose exact value is 9.99999975e-06. */
+/* Return the double that has the shortest decimal form among those that are x when rounded to
+ * float. For example, return 1e-05 for the float whose exact value is 9.99999975e-06. */
 static double shortest(float x)
 {
     char text[32];

@@ -1,6 +1,6 @@
-/* init.c: initializes the parameters as GPT-2 does. Each number depends only on the seed, the
- * tensor and the index in the tensor. It does not depend on the number of threads, the CPU or the
- * device. */
+/* init.c: initializes the parameters as GPT-2 does. The value of each parameter depends only on the
+ * seed, on its tensor, and on its index in the tensor, but not on the number of threads, the CPU or
+ * the device. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 #define SIGMA 0.02
 #define BUFFER ((size_t)1 << 20) /* number of floats drawn at a time */
 #define TASK 4096                /* floats per task */
-/* "init" in ASCII, part of the Philox counter: with the same seed, other parts of the program then
- * draw other random numbers */
+/* "init" in ASCII, which is part of the Philox counter. Every other use of random numbers has
+ * another constant here, so that it gets other numbers even with the same seed. */
 #define DOMAIN 0x696e697400000000ull
 
 static void draw(float *out, size_t count, const sgt_normals *from, int threads)

@@ -34,10 +34,9 @@ typedef struct sgt_model {
     uint32_t untied; /* 1: the head has its own weight; 0: it uses the weight of wte */
 } sgt_model;
 
-/* Indexes of a block's tensors. In the model, tensor 0 is wte and tensor 1 is wpe. Tensor SGT_LN1_W
- * of layer l has the index 2 + SGT_BLOCK_TENSORS * l + SGT_LN1_W, and the block's other tensors
- * follow. The two tensors of ln_f come after the last block, and lm_head.weight comes last if the
- * head is untied. */
+/* Indexes of a block's tensors within the block. In the model, tensor 0 is wte, tensor 1 is wpe,
+ * and tensor SGT_X of layer l has the index 2 + SGT_BLOCK_TENSORS * l + SGT_X. The two tensors of
+ * ln_f come after the last block. If the head is untied, lm_head.weight is the last tensor. */
 enum {
     SGT_LN1_W,
     SGT_LN1_B,
@@ -80,8 +79,8 @@ void sgt_model_tensor(const sgt_model *m, size_t index, sgt_tensor *t);
  * Return SGT_EUSAGE if there is no such tensor, or if the tensor is too short. */
 int sgt_model_part(const sgt_model *m, size_t index, size_t first, size_t count, sgt_tensor *t,
                    sgt_error *err);
-/* Return the number of floats in the array of all tensors. The number includes gaps between
- * tensors, which align them and stay 0. */
+/* Return the length of an array that holds all tensors, in floats. It includes the gaps that align
+ * the tensors, whose floats are always 0. */
 size_t sgt_model_floats(const sgt_model *m);
 /* Return the number of parameters, without the gaps between tensors. */
 uint64_t sgt_model_parameters(const sgt_model *m);
