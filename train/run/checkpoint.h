@@ -44,8 +44,8 @@ typedef struct sgt_checkpoint_state {
     char *options;
 } sgt_checkpoint_state;
 
-/* Parameters and moments are copied from the backend this number of floats at a time, through a
- * buffer of this size. */
+/* Number of floats that are copied from the backend at a time, which is the size of the buffer for
+ * parameters and moments */
 #define SGT_CHECKPOINT_PIECE ((size_t)1 << 20)
 
 /* Write all files of a checkpoint to the existing folder `dir`. tokenizer: text of tokenizer.json,

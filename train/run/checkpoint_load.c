@@ -200,8 +200,8 @@ static int check_tied(const parts *p, const char *const *prefixes, const char *w
 
 #define MAGIC 20240326
 #define HEADER 1024 /* bytes of the header */
-/* transpose blocks of BLOCK x BLOCK elements, so that the lines of both matrices stay in the CPU's
- * cache */
+/* Number of rows and columns of the blocks in which a matrix is transposed. All cache lines of a
+ * block of both matrices stay in the CPU's cache until the block is complete. */
 #define BLOCK 64
 
 enum {
@@ -300,10 +300,10 @@ static int read_llmc_shape(sgt_model *m, const char *path, sgt_error *err)
     return rc;
 }
 
-/* Read the next `count` parameters of the file, as float32. If the file has bfloat16 numbers, first
- * read them to the second half of the memory at `to`, and then convert them in place, in ascending
- * order. This is safe: float i overwrites no bfloat16 number after number i, and the earlier ones
- * are already converted. */
+/* Read the next `count` parameters of the file, and convert them to float32. bfloat16 numbers are
+ * first read to the second half of the memory at `to`, and then converted to floats in ascending
+ * order, beginning at `to`. No number is overwritten before it is converted: float i overlaps
+ * number i at most, and no later one. */
 static int read_numbers(llmc_file *f, float *to, size_t count, sgt_error *err)
 {
     uint16_t *half = (uint16_t *)to + count;

@@ -372,9 +372,10 @@ int sgt_run_owned(const char *run, int rc, sgt_error *err)
         "%s: another sgt-train is writing to this run (wait for it, or use another --run)", run);
 }
 
-/* Find the best checkpoint up to `step`. Unless `force` is set, return an error if there is a
- * complete checkpoint after `step`. The caller found none when it chose `step`, so another process
- * has saved that checkpoint since then, and it must not be removed. */
+/* Set r->best to the best checkpoint up to `step`. Unless `force` is set, return an error if there
+ * is a complete checkpoint after `step`. The caller chose `step` because it found no later
+ * checkpoint, so another process has saved this one since then, and this process must not remove
+ * it. */
 static int look_at_steps(sgt_run *r, uint64_t step, int force, sgt_error *err)
 {
     uint64_t *steps;
@@ -409,9 +410,9 @@ int sgt_run_open(sgt_run **out, uint64_t step, int force, sgt_claimant *who,
     if (rc == 1) rc = sgt_run_owned(r->path, rc, err);
     if (rc == SGT_OK) rc = look_at_steps(r, step, force, err);
     if (rc == SGT_OK) rc = remove_leftovers(r, err);
-    /* Write `latest` and `best` before any checkpoints are removed, because one of these
-     * checkpoints may be named in the old files. If an earlier save was killed halfway, the old
-     * files are out of date. */
+    /* Write `latest` and `best` before checkpoints are removed. If an earlier save was killed
+     * halfway, these files are out of date, and may name one of the checkpoints that are about to
+     * be removed. */
     if (rc == SGT_OK) rc = point(r, "latest", step, err);
     if (rc == SGT_OK) rc = point(r, "best", r->best, err);
     if (rc == SGT_OK && !step) rc = remove_name(r, "memory.jsonl", err);

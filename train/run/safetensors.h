@@ -53,9 +53,10 @@ const sgt_safetensor *sgt_safetensors_find(const sgt_safetensors *s, const char 
 int sgt_safetensors_read(const sgt_safetensors *s, const sgt_safetensor *t, uint64_t first,
                          size_t count, float *out, sgt_error *err);
 
-/* Writer for a new file of float32 tensors. Call `begin`, then `declare` for each tensor. Then pass
- * the elements of all tensors to `write`, in the order of the declarations; each call may pass any
- * number of them. Finally call `commit`, which renames the file to its final name. */
+/* Writer for a new file of float32 tensors. Call `begin`, then `declare` for each tensor. Then call
+ * `write` with the elements of all tensors, in the order of the declarations; one call may pass
+ * part of a tensor or several tensors. Finally call `commit`, which renames the file to its final
+ * name. */
 typedef struct sgt_safetensors_writer sgt_safetensors_writer;
 int sgt_safetensors_begin(sgt_safetensors_writer **out, const char *path, sgt_error *err);
 int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const uint32_t *dim,

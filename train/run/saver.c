@@ -27,13 +27,13 @@ struct sgt_saver {
     copy copy;
     /* number of states to copy (see states_of); reads of the other states return zeros */
     int states;
-    /* 1: a notice was given that there is no memory for the copy, so that it is not given again */
+    /* 1: a notice that there is no memory for the copy has been given; it is given only once */
     int said;
     int track;
     pthread_t thread;
     int writing; /* 1: the background thread was started and is not joined yet */
-    /* 1: the background thread has set rc and why for the last time, so the save is over; set by
-     * that thread */
+    /* 1: the background thread has stored its result in `rc` and `why`, and will exit; set by that
+     * thread */
     int written;
     int rc;
     sgt_error why;
@@ -73,8 +73,8 @@ static int map_copy(sgt_saver *s, sgt_error *err)
                         (double)need / 0x1p30, (double)available / 0x1p30);
     int rc = sgt_arena_map(&s->copy.memory, (size_t)need, 0, err);
     if (rc < 0) return rc;
-    /* touch the pages now: in a virtual machine, the host may have to allocate each page at its
-     * first use, which takes seconds in all */
+    /* Prefault the memory now. In a virtual machine, the host may have to allocate each page when
+     * it is first written, which takes seconds for all pages together. */
     sgt_cpu_prefault(s->copy.memory.base, (size_t)need, sgt_trainer_threads(s->t));
     for (int i = 0; i < s->states; i++)
         s->copy.flat[i] = (float *)s->copy.memory.base + (size_t)i * sgt_model_floats(m);
