@@ -134,7 +134,7 @@ static double median_of_last(const sgt_diagnosis *d, const double *ring, double 
     return median(last, n);
 }
 
-/* Return the mean of the last n losses. It is NaN if any of them is NaN. */
+/* Return the mean of the last n losses, or NaN if any of them is NaN. */
 static double mean_of_last(const sgt_diagnosis *d, uint64_t n)
 {
     double sum = 0;
@@ -165,11 +165,12 @@ static void watch_start(sgt_diagnosis *d, uint64_t step, double loss)
 }
 
 /* Estimate the standard deviation of the noise in the last SGT_SWING_STEPS losses (or in all losses
- * so far, if there are fewer). For losses that differ only by noise, the median distance between
- * two of them is .954 times the standard deviation. This gives one estimate for losses 1 step
- * apart, one for 2 steps apart, and so on up to SGT_NOISE_LAGS. Return the smallest of these
- * estimates: a loss that swings up and down regularly is close to one of the losses before it, so
- * at that distance the swings do not count as noise. */
+ * so far, if there are fewer). If losses differ only by noise, the median absolute difference of
+ * two losses is 0.954 times the standard deviation. Compute one estimate from losses that are 1
+ * step apart, one from losses that are 2 steps apart, and so on up to SGT_NOISE_LAGS. Return the
+ * smallest estimate. The reason is a loss that swings regularly: at the distance that is closest to
+ * the period of the swings, the two losses of a pair are almost equal except for noise, so that the
+ * estimate excludes the swings. */
 static double noise(const sgt_diagnosis *d)
 {
     double apart[SGT_SWING_STEPS], least = HUGE_VAL;
@@ -191,11 +192,11 @@ static void record_rise(sgt_diagnosis *d, double from, double to)
     d->rise = to - from;
 }
 
-/* Return whether the loss rose near the end of the warm-up by more than noise explains. Two
- * estimates of the noise are used: the standard deviation expected for a step of this many tokens,
- * which the rise must exceed six times, and the deviation measured by noise(), which it must exceed
- * five times. The rise itself makes the measured deviation larger for SGT_SWING_STEPS steps, so a
- * recorded rise is tested again at each step. */
+/* Return whether the loss rose near the end of the warm-up by more than noise explains. The rise
+ * must exceed two limits: six times the standard deviation that is expected for a step of this many
+ * tokens, and five times the deviation that noise() measures. The rise itself is among the losses
+ * that noise() reads, and increases its result for SGT_SWING_STEPS steps. Therefore a rise that is
+ * too small for the second limit is recorded and tested again at each later step. */
 static int rises(sgt_diagnosis *d, uint64_t step, double lr_now)
 {
     if (lr_now > d->lr_most) {
@@ -250,10 +251,11 @@ static int is_far_above(sgt_diagnosis *d, double loss)
            loss > d->before + SGT_SPIKE_NOISE * noise(d);
 }
 
-/* Look for a spike among the first SGT_SPIKE_LEAST losses. They fall steeply, so each loss is
- * compared with the middle of the line between its two neighbours. The median distance to these
- * lines is .826 times the standard deviation of the noise. A spike is a loss above both of its
- * neighbours, or two such losses in a row. */
+/* Look for a spike among the first SGT_SPIKE_LEAST losses. These losses fall steeply, so a median
+ * of earlier losses does not show which loss to expect. Instead, each loss is compared with the
+ * mean of the losses before and after it. If losses differ from a straight line only by noise, the
+ * median absolute difference from this mean is 0.826 times the standard deviation of the noise. A
+ * spike is a loss that is above both of its neighbours, or two such losses in a row. */
 static int has_early_spike(sgt_diagnosis *d, uint64_t step)
 {
     double off[SGT_SPIKE_LEAST];
@@ -297,14 +299,15 @@ static double norm_before_spike(const sgt_diagnosis *d, double grad_norm)
 {
     double last[SGT_SPIKE_STEPS];
     uint64_t n = d->seen < SGT_SPIKE_STEPS ? d->seen - 1 : SGT_SPIKE_STEPS - 1, below = 0;
-    /* Count the norms below grad_norm / SGT_SPIKE_NORM. Usually they are no majority; then
-     * grad_norm is no spike, and the norms need not be sorted to find their median. */
+    /* Count the norms below grad_norm / SGT_SPIKE_NORM. Usually they are fewer than half of all
+     * norms. In that case grad_norm is not a spike, so the norms need not be sorted to find their
+     * median. */
     for (uint64_t i = 0; i < n; i++) below += grad_norm > SGT_SPIKE_NORM * d->norms[i];
     return n >= SGT_SPIKE_BEFORE && below > n / 2 ? median_of_last(d, d->norms, last, n) : 0;
 }
 
-/* Return the mean of blocks first .. end - 1. Set *error2 to the squared standard error of the
- * mean. */
+/* Return the mean of the loss blocks first .. end - 1. Set *error2 to the square of the mean's
+ * standard error. */
 static double mean_of(const double *block, unsigned first, unsigned end, double *error2)
 {
     double sum = 0, squares = 0, n = end - first;
@@ -314,15 +317,14 @@ static double mean_of(const double *block, unsigned first, unsigned end, double 
     return sum / n;
 }
 
-/* Return the mean loss over the second half of all steps if the loss is flat, else 0. The loss is
- * flat if the mean over that half differs from the mean over the quarter before it by less than
- * SGT_FLAT_PART times the loss, and if twice the standard error of this difference is below that
- * limit, too. A loss below half a nat never counts as flat, because it cannot fall much further.
+/* Return the mean loss over the second half of all steps if the loss is flat, else 0. Compare that
+ * mean with the mean over the quarter of the steps before it. The loss is flat if their difference,
+ * and also twice the standard error of the difference, is below SGT_FLAT_PART times the loss. A
+ * loss below 0.5 nats never counts as flat, because it cannot fall much further.
  *
  * The losses are stored as blocks: each entry of d->block is the mean loss of block_steps
  * successive steps. When all SGT_FLAT_BLOCKS blocks are full, each pair of blocks is merged and
- * block_steps is doubled, so a fixed number of blocks covers all steps of the run, whatever its
- * length. */
+ * block_steps is doubled. In this way, a fixed number of blocks covers a run of any length. */
 static double flat_loss(sgt_diagnosis *d, double loss)
 {
     double error2[2];
@@ -354,9 +356,9 @@ static int first_time(sgt_diagnosis *d, unsigned what, int there)
     return 1;
 }
 
-/* Return the advice for a spike at `step`: which options would have limited or skipped the update
- * that caused it. --skip-spikes is included only after SGT_SPIKE_STEPS steps, because it must have
- * seen that many steps before it can detect a spike. */
+/* Return the advice for a spike at `step`: the options that would have limited or skipped the
+ * update that caused it. Name --skip-spikes only if `step` is after step SGT_SPIKE_STEPS, because
+ * that option detects no spikes in earlier steps. */
 static const char *against_spike(uint64_t step)
 {
     return step > SGT_SPIKE_STEPS ? "a low --grad-clip limits such an update, and --skip-spikes 6 "

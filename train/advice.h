@@ -7,10 +7,10 @@
 
 /* The usual range of learning rates for one model size, with AdamW and 64 rows per step. */
 typedef struct sgt_lr_range {
-    /* Number of parameters of the model for which this range is known. This is the published model
-     * whose size is nearest to the caller's, by ratio. Models below SGT_LR_SMALLEST have no
-     * published range; for them a range is computed, and this is the caller's own number of
-     * parameters. */
+    /* Number of parameters of the model for which the range is known. For a caller's model with
+     * SGT_LR_SMALLEST or more parameters, this is the published model whose size is nearest, by
+     * ratio. For smaller models there is no published range: the range is computed, and this is the
+     * number of parameters of the caller's model. */
     uint64_t parameters;
     double low, high;
     /* the learning rate that --lr auto chooses with 64 rows per step: equal to `low` for models of
@@ -108,9 +108,9 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
 #define SGT_SPIKE_NORM 10
 #define SGT_SPIKE_LEAST 20
 #define SGT_FLAT_BLOCKS 128
-/* Number of steps whose losses a block averages at first; flat_loss doubles it as the run goes on.
- * The test for a flat loss needs SGT_FLAT_BLOCKS / 2 = 64 full blocks, so it cannot succeed before
- * step 256. */
+/* Number of steps whose losses are averaged in one block, at the start of the run. flat_loss
+ * doubles it each time that all blocks are full. The test for a flat loss needs SGT_FLAT_BLOCKS / 2
+ * = 64 full blocks, so it cannot succeed before step 256. */
 #define SGT_FLAT_BLOCK 4
 /* the loss counts as flat if the mean over the latter half of the run and the mean over the quarter
  * before it differ by less than this fraction of the loss */
@@ -120,12 +120,14 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
 /* a run diverges if the mean loss is above the loss at the run's start for this many steps in a
  * row */
 #define SGT_ABOVE_STEPS 50
-/* number of losses in the moving average that is watched for a rise after the warm-up */
+/* number of losses in the moving average, whose rise after the warm-up shows that the learning rate
+ * is too high */
 #define SGT_RISE_STEPS 5
 /* A rise counts only if it happens at most this many steps after the warm-up. It may be confirmed
  * and reported later, up to twice as many steps after the warm-up. */
 #define SGT_RISE_WITHIN 64
-/* smallest rise of that average that counts, as a fraction of the loss */
+/* smallest rise of the moving average of SGT_RISE_STEPS losses that counts, as a fraction of the
+ * loss */
 #define SGT_RISE_PART 0.05
 /* Used only if there was a spike in the first SGT_SPIKE_LEAST steps: a rise then counts only if the
  * mean loss is still above this fraction of the loss at which the rise began. If the mean is lower,
@@ -170,8 +172,9 @@ typedef struct sgt_diagnosis {
      * ends */
     double lr_most;
     uint64_t warm;
-    /* means: the last SGT_RISE_STEPS values of a moving average over SGT_RISE_STEPS losses, as a
-     * ring buffer; low: lowest value of that average among those no longer in the ring buffer */
+    /* means: ring buffer of the last SGT_RISE_STEPS values of a moving average of losses, which
+     * itself is over SGT_RISE_STEPS losses; low: lowest earlier value of that average, which is not
+     * in the ring buffer any more */
     double means[SGT_RISE_STEPS], low;
     /* from: loss at which the largest rise so far began; rise: amount of that rise */
     double from, rise;

@@ -1,6 +1,6 @@
-/* backend.c: the words that options use for backend.h's enumerations, the table of variants, the
- * list of buffers with the parts of a step that use them (sgt_live), and the optimizer's constants
- * and learning rate for a step. */
+/* backend.c: the option values' names for backend.h's enumerations; the table of variants; the list
+ * of buffers and of the parts of a step in which each is in use (sgt_live); the constants of an
+ * optimizer step; and the learning-rate schedule. */
 #include "train/backend.h"
 
 #include <stdio.h>
@@ -24,8 +24,8 @@ const sgt_variant sgt_variants[SGT_VARIANTS] = {
     {"norm-bias", "let LayerNorm's kernel add the bias of the matrix product before it"},
 };
 
-/* Return the variants for which a word of n bytes stands, as a bit set, or -1 if the word is
- * unknown. The words are `none`, `default`, `all` and the names of variants. */
+/* Return the variants that a word of n bytes names, as a bit set, or -1 if the word is unknown. The
+ * words are `none`, `default`, `all` and the names of variants. */
 static int64_t word_set(const char *word, size_t n)
 {
     static const struct {
@@ -122,8 +122,8 @@ void sgt_live_during(sgt_live *l, const void *at, unsigned first, unsigned last)
     if (!l->failed) l->spans[l->span_count++] = (sgt_live_span){(uint32_t)i, first, last};
 }
 
-/* Return whether one of the buffer's declared periods covers all parts of a step from `first` to
- * `last`. */
+/* Return whether the buffer is in use throughout parts `first` .. `last` of a step, because one of
+ * its declared periods contains all of them. */
 static int is_used(const sgt_live *l, uint32_t buffer, unsigned first, unsigned last)
 {
     for (uint32_t i = 0; i < l->span_count; i++) {

@@ -78,9 +78,10 @@ typedef struct sgt_schedule {
     /* warmup: number of warm-up steps, possibly more than the run has; steps: number of steps in
      * the run */
     uint64_t warmup, steps;
-    /* first: step at which the schedule begins. This is 0, or the step of the resume if a resumed
-     * run has another schedule than before. from: learning rate just before step `first`, from
-     * which the new schedule's warm-up starts. */
+    /* first: step at which the schedule begins, which is 0 unless a resumed run has another
+     * schedule than before; in that case it is the step of the resume, and a new warm-up begins
+     * there. from: learning rate at which that warm-up begins, the rate of the step before
+     * `first`. */
     uint64_t first;
     double from;
 } sgt_schedule;
@@ -231,8 +232,8 @@ typedef struct sgt_live_span {
     uint32_t buffer, first, last;
 } sgt_live_span;
 
-/* All buffers, and the periods during which they are in use. A zeroed struct is an empty list.
- * sgt_live_free frees the lists and zeroes the struct. */
+/* All buffers, and the periods during which they are in use. A struct that is all zeros is an empty
+ * list. sgt_live_free frees the arrays and sets the struct to zeros. */
 typedef struct sgt_live {
     sgt_live_buffer *buffers;
     sgt_live_span *spans;
@@ -290,10 +291,10 @@ typedef struct sgt_backend_options {
     uint64_t seed; /* seed of dropout's random numbers */
     int ignoring;  /* 1: targets with the id `ignore` do not contribute to the loss */
     int32_t ignore;
-    /* 1: a token attends only to tokens of its own document within the row. rows.starts says where
-     * each document begins. If rows.starts is NULL, a document begins at each id `eot`, and the
-     * first document begins with the row. Position embeddings still count from the start of the
-     * row. */
+    /* 1: a token attends only to tokens of its own document within the row. rows.starts tells
+     * where each document begins. If rows.starts is NULL, documents begin at the start of the
+     * row and at each token whose id is `eot`, the end-of-text id. Position embeddings still count
+     * from the start of the row. */
     int documents;
     int32_t eot;
     sgt_attention attention;
@@ -348,8 +349,8 @@ typedef struct sgt_batch {
     const int32_t *inputs;
     int32_t *targets;
     /* (batch, T) array, used if attention stays within documents: for each token, the index in the
-     * row at which its document begins. NULL: a document begins at each id `eot`. The backend
-     * copies the array before the call returns. */
+     * row at which its document begins. NULL: a document begins at each token whose id is
+     * options.eot. The backend copies the array before the call returns. */
     const int32_t *starts;
     /* (batch, T) arrays that eval fills in; each may be NULL. `losses`: loss of each target, 0 for
      * a target without a loss. `greedy`: 1 if no id has a larger logit than the target, else 0;
@@ -377,8 +378,8 @@ struct sgt_backend {
      * different `library`, results differ in their last bits */
     const char *level;
     const char *library; /* library for matrix products: "own matrix products", "cuBLASLt ..." */
-    /* delay of the metrics in steps: the metrics of step s can be read only after step s + lag was
-     * started; 0 on a CPU */
+    /* delay of the metrics in steps: the metrics of step s can be read only after step s + lag has
+     * been started; 0 on a CPU */
     unsigned lag;
     /* number of further micro_step calls for which the memory of `rows` must stay unchanged after
      * micro_step returns, because the device may still be copying it; 0 on a CPU */

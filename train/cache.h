@@ -13,8 +13,9 @@
 json_t *sgt_cache_read(const char *folder, const char *name);
 
 /* Set the value of `key` in the file FOLDER/NAME. The folder must exist. The file is replaced
- * atomically. If it has reached the maximum number of keys, all old keys are removed. The function
- * steals the reference to `value`. If `value` is NULL, it returns an out-of-memory error. */
+ * atomically. If the file already has the maximum number of keys, all old keys are removed
+ * first. The function takes ownership of `value`, and returns an out-of-memory error if `value`
+ * is NULL. */
 int sgt_cache_write(const char *folder, const char *name, const char *key, json_t *value,
                     sgt_error *err);
 

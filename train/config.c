@@ -26,16 +26,18 @@ enum {
     DEVICE = 4,    /* may change on --resume if the kind of device changes */
     CUDA = 8,      /* available with CUDA only */
     NOT_KEPT = 16, /* not written to options.json */
-    /* The default depends on other options or on the device, and is chosen later. Without this
-     * flag, the default is the text of `def` up to its first colon. */
+    /* The default depends on other options or on the device, so it is chosen later. Without this
+     * flag, the default is the beginning of the text `def`, up to its first colon if there is
+     * one. */
     LATER = 32,
     PATH = 64,    /* path of a file or folder, which may differ between machines */
     LENGTH = 128, /* determines how long to train */
     HERE = 256    /* never taken from a checkpoint */
 };
-/* Values of `needs`, a member of a row in the option table. They name the condition without which
- * the option has no effect, for example ADAMW: the optimizer must be AdamW. If the condition is not
- * met, the option is rejected if the user set it, and is not written to JSON. */
+/* Values of `needs`, a member of a row in the option table. Each stands for a condition without
+ * which the option has no effect; for example, ADAMW means that the optimizer must be AdamW. If the
+ * condition is not met, the option is not written to JSON, and it is an error if the user has set
+ * it. */
 enum { SHARDS = 1, EXAMPLES, DOCUMENTS, ADAMW, BETAS, SGD, MOMENTUM, FP16 };
 
 static const char *const devices[] = {"auto", "cpu", "cuda", NULL};

@@ -95,9 +95,9 @@ typedef enum sgt_device_kind { SGT_DEVICE_AUTO, SGT_DEVICE_CPU, SGT_DEVICE_CUDA 
  * memory. */
 enum { SGT_RECOMPUTE_AUTO = 3 };
 
-/* The values of all options. The field of an option that takes one of several words holds the
- * word's index, which is also a value of an enumeration; the comment at the field names it. A field
- * whose value is not decided yet is NULL or an SGT_DEFAULT_*. */
+/* The values of all options. If an option takes one of several words, its field holds the index of
+ * the word, which is also the value of an enumeration that the comment at the field names. If a
+ * value is not decided yet, its field is NULL or an SGT_DEFAULT_*. */
 typedef struct sgt_config {
     /* init: model to start from; NULL: start from new parameters of the shape `model` */
     const char *data, *val_data, *init, *model;
@@ -189,11 +189,12 @@ typedef enum sgt_merge {
     SGT_MERGE_MOVED
 } sgt_merge;
 
-/* Copy values of the JSON object `text` to the fields of s that the user did not set. Exception: if
- * the user set a new learning rate but no final rate, and `text` has the default final rate (a
- * tenth of its learning rate), the final rate is left undecided, so that it will be a tenth of the
- * new rate. `what` names the source of `text` at the beginning of error messages. Return
- * SGT_EFORMAT for an unknown option name, and SGT_EUSAGE for an unknown word as a value. */
+/* Copy values of the JSON object `text` to those fields of s that the user did not set. One value
+ * is not copied: the final learning rate, if the user has set a learning rate but no final rate,
+ * and the final rate in `text` is the default, a tenth of the learning rate in `text`. It stays
+ * undecided, and will become a tenth of the new rate. Error messages begin with `what`, which names
+ * the source of `text`. Return SGT_EFORMAT for an unknown option name, and SGT_EUSAGE for an
+ * unknown word as a value. */
 int sgt_config_merge(sgt_config *s, const char *text, const char *what, sgt_merge which,
                      sgt_error *err);
 

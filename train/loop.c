@@ -27,10 +27,10 @@
 
 #define RING 4    /* larger than any backend's lag */
 #define RECENT 20 /* number of latest steps whose losses are averaged for the summary at the end */
-/* Steps may wait for their rows because the file system is slow. The waiting time is averaged over
- * WAIT_STEPS steps. The average counts as long if it exceeds both SLOW_MS milliseconds and
- * SLOW_PART times the step time. Then READS pages are read as a test: the file system counts as
- * slow if each read takes more than READ_MS milliseconds. */
+/* Detection of a slow file system, because of which steps wait for their rows. The waiting time is
+ * averaged over WAIT_STEPS steps. If the average exceeds both SLOW_MS milliseconds and SLOW_PART
+ * times the step time, READS pages are read as a test. The file system counts as slow if each of
+ * these reads takes more than READ_MS milliseconds. */
 #define WAIT_STEPS 16
 #define SLOW_MS 2
 #define SLOW_PART .2
@@ -58,8 +58,8 @@ typedef struct watch {
     uint64_t epoch_steps;
     /* diagnosis of all steps of the run, including those before a resume */
     sgt_diagnosis diagnosis;
-    /* spikes: number of updates skipped as spikes since the run began; row: how many updates
-     * without interruption, up to the latest step, were skipped as spikes */
+    /* spikes: number of updates that were skipped as spikes since the run began; row: number of
+     * latest updates that were all skipped as spikes, 0 if the latest update was not */
     uint64_t spikes, row;
     sgt_train_losses losses; /* losses of this call; copy_losses fills in their mean */
     double recent[RECENT];   /* ring buffer of losses: step s is at index s % RECENT */
@@ -178,9 +178,9 @@ static void report_epoch(watch *w, const sgt_metrics *m)
     w->epoch_start = sgt_now();
 }
 
-/* Round x to the number of digits in log.jsonl. A resumed run diagnoses the numbers that it reads
- * from the log. An uninterrupted run must use equally rounded numbers to come to the same
- * diagnosis. */
+/* Round x to as many digits as log.jsonl has. The reason is that a resumed run feeds the diagnosis
+ * with values read from the log: only with equally rounded values does an uninterrupted run get the
+ * same diagnosis. */
 static double logged(double x)
 {
     char text[32];
@@ -198,8 +198,9 @@ static void diagnose(watch *w, sgt_metrics *m, char *text, size_t n)
                                    logged(m->lr));
 }
 
-/* Warn if --skip-spikes has skipped SPIKES_IN_A_ROW updates in a row. If the loss has risen for
- * good, every further step looks like a spike, and training would never continue. */
+/* Warn if --skip-spikes has skipped SPIKES_IN_A_ROW updates in a row. If the loss has risen
+ * permanently, every further step is taken for a spike, its update is skipped, and training never
+ * recovers. */
 static void watch_spikes(watch *w, const sgt_metrics *m)
 {
     w->row = m->spikes > w->spikes ? w->row + 1 : 0;
@@ -336,9 +337,9 @@ static int over_ranks(const loop *l, double *x, size_t n, sgt_error *err)
  * struct as an array and sum it over the ranks in one call. */
 typedef struct sums {
     double loss, targets;
-    /* rows: number of rows that have a target. squares: sum over these rows of (sum of the row's
-     * losses)^2 / (number of its targets), from which the variance of the rows' mean losses is
-     * computed. */
+    /* rows: number of rows with at least one target. squares: sum over these rows of S * S / n,
+     * where S is the sum of the row's losses and n the number of its targets. The variance of the
+     * rows' mean losses is computed from it. */
     double rows, squares;
     sgt_text_loss text;
 } sums;
@@ -358,8 +359,8 @@ static void add_row(const sgt_trainer *t, const int32_t *targets, const float *l
     all->squares += n > 0 ? loss * loss / n : 0;
 }
 
-/* Mark the targets of batch k that lie beyond the evaluation's last row as having no loss. So an
- * evaluation covers the same rows with every batch size. */
+/* In batch k of an evaluation, mark all targets after the evaluation's last row as having no loss.
+ * In this way, an evaluation covers the same rows whatever the batch size. */
 static void cut_rows(const loop *l, uint64_t k, const sgt_batch *rows)
 {
     const sgt_trainer *t = l->t;
@@ -565,8 +566,8 @@ static void look_at_waits(loop *l, uint64_t s, double waited)
     if (reads - l->reads > WAIT_STEPS && ms > SLOW_MS && !l->waits_said &&
         l->waits > SLOW_PART * (now - l->waits_since) && reader &&
         (*reader == 'u' || strstr(reader, "mmap")) && has_slow_files(t->train)) {
-        /* *reader == 'p': "preload (mmap: ...)", which means that preload was requested, but the
-         * data does not fit into memory and is mapped */
+        /* The reader is described as "preload (mmap: ...)" if preload was requested, but the data
+         * does not fit in memory and is read by mmap. */
         const char *advice = *reader == 'u'   ? "use --loader preload, which reads all at once"
                              : *reader == 'p' ? "use --loader uring, which reads ahead"
                                               : "use --loader preload, which reads all at once, "

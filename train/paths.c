@@ -47,7 +47,8 @@ static const char *word_of(int rc)
                                     : "failed";
 }
 
-/* Tell the parent process that no path can be tried, because of *err. Return main's exit code. */
+/* Tell the parent process that *err prevents this process from trying any path. Return main's exit
+ * code. */
 static int stop(const sgt_error *err)
 {
     send_message(-1, "", err->text);
@@ -92,7 +93,7 @@ int sgt_paths_child(const char *what)
 typedef struct listener {
     const sgt_paths_options *o;
     sgt_verdicts *v;
-    /* index of the path that is being tried; if none is, index of the next path to try */
+    /* index of the path that the child is trying or, between two paths, of the path to try next */
     size_t next;
     int trying;   /* 1: path `next` has begun */
     int noise;    /* descriptor of the memory file that receives the child's output */
@@ -109,8 +110,9 @@ static void verdict(listener *l, const char *word, const char *why)
 
 enum { CLOSED, MESSAGE, LATE };
 
-/* Wait for a message and store it in *m. Return MESSAGE, CLOSED if the child has closed its end of
- * the pipe, LATE if the child's time limit has passed, or SGT_ESTOPPED if a stop was requested. */
+/* Wait for a message and store it in *m. Return MESSAGE on success. Return CLOSED if the child has
+ * closed its side of the pipe, LATE if the child's time limit has passed, or SGT_ESTOPPED if a stop
+ * was requested. */
 static int receive(const listener *l, int fd, sgt_check_message *m)
 {
     for (;;) {
@@ -155,8 +157,8 @@ static int reap(pid_t pid, int kill_it)
     return status;
 }
 
-/* Start a child process in its own process group. So Ctrl-C interrupts only the parent, which then
- * ends the child itself. */
+/* Start a child process in a process group of its own. Ctrl-C therefore interrupts only the parent,
+ * which then kills the child. */
 static int start(pid_t *pid, int *fd, const listener *l, sgt_error *err)
 {
     char what[48], *argv[] = {"sgt-train", SGT_PATHS_CHILD, what, NULL};
@@ -190,8 +192,9 @@ static void read_noise(const listener *l, char line[200])
     sgt_printable(line, 200, end ? end + 1 : text);
 }
 
-/* Record the verdict "crashed" on the path that the child was trying when it ended. Return an error
- * instead if the child had not begun a path, or if another process ended it with a signal. */
+/* Record the verdict "crashed" for the path that the child was trying when it exited. Return an
+ * error instead if the child had not begun to try a path, or if another process killed it with a
+ * signal. */
 static int ended(listener *l, int status, sgt_error *err)
 {
     static const char outsiders[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP, 0};
@@ -208,8 +211,8 @@ static int ended(listener *l, int status, sgt_error *err)
     return SGT_OK;
 }
 
-/* Start a child process and store the verdicts that it sends. Return when the child has ended by
- * itself or was killed. */
+/* Start a child process and store the verdicts that it sends. Return when the child has exited or
+ * was killed. */
 static int one_process(listener *l, sgt_error *err)
 {
     pid_t pid;

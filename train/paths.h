@@ -35,9 +35,10 @@ typedef struct sgt_paths_options {
     sgt_notice warning;
 } sgt_paths_options;
 
-/* Check all paths of the CUDA library `lib` and store a verdict on each path in *v, or set v->count
- * to 0 if `lib` has no paths to check. Any thread may call this function, but not two threads at
- * the same time. Return 0, SGT_ESTOPPED, or another negative SGT_E* if no path could be tried. */
+/* Check all paths of the CUDA library `lib`, and store the verdict on each path in *v. Set v->count
+ * to 0 if `lib` has no paths to check. The function may be called from any thread, but not from two
+ * threads at the same time. Return 0, SGT_ESTOPPED, or another negative SGT_E* if no path could be
+ * tried. */
 int sgt_paths_check(sgt_verdicts *v, const sgt_cuda_library *lib, const sgt_paths_options *o,
                     sgt_error *err);
 

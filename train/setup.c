@@ -78,10 +78,10 @@ static int merge_changed(const sgt_trainer *t, sgt_merge which, sgt_error *err)
     return rc;
 }
 
-/* Decide how many threads a resumed run uses. s->threads is now the count that the checkpoint
- * stores; `own` is the count from this call's options. If --threads was not given, keep the stored
- * count. But if this process may use fewer cores, so that the stored count exceeds the default, use
- * the default. */
+/* Decide how many threads a resumed run uses. s->threads holds the number that the checkpoint
+ * stores, and `own` the number from this call's options. If --threads was not given, keep the
+ * stored number, unless it exceeds the default. In that case use the default: fewer cores are
+ * available now than before. */
 static void keep_threads(const sgt_trainer *t, uint64_t own)
 {
     sgt_config *s = t->s;
@@ -207,8 +207,8 @@ static int refuse_existing(const sgt_trainer *t, sgt_error *err)
             t->o->run);
     if (t->o->resume || t->o->force || !sgt_trainer_writes(t)) return SGT_OK;
     int rc = sgt_run_newest(&dir, t->o->run, 0, NULL, err);
-    /* search once more, now with warnings about incomplete checkpoints, because this run will
-     * remove them */
+    /* search once more, now with warnings about incomplete checkpoints: this run will remove them,
+     * so the user must know of them */
     if (rc == SGT_OK && !dir) rc = sgt_run_newest(&dir, t->o->run, 0, &t->o->warning, err);
     if (rc == SGT_OK && dir)
         rc = sgt_fail(

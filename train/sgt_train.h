@@ -73,8 +73,8 @@ typedef struct sgt_train_options {
      * directory, and only rank 0 should set notice, detail and warning. */
     sgt_ranks *ranks;
     int most_threads; /* upper limit for the number of CPU threads chosen by default; 0: no limit */
-    /* memory of the program itself, in bytes, which memory estimates include; 0: use the process's
-     * current resident memory */
+    /* bytes of memory that the program uses apart from training, which memory estimates include; 0:
+     * use the current resident memory of the process */
     uint64_t program;
     /* Callbacks, each of which may be NULL. `opened` is called before the first step with the
      * backend, which stays open until sgt_train returns. `progress` is called after every step.
@@ -102,8 +102,8 @@ typedef struct sgt_train_losses {
     uint64_t resumed, steps;
     /* first: loss of this call's first step; mean: mean loss of the last `of` steps */
     double first, mean;
-    /* number of steps whose losses are averaged in `mean`: the last 20, or the second half of this
-     * call's steps if that is fewer */
+    /* number of steps whose losses are averaged in `mean`: 20, or half of this call's steps if that
+     * is fewer */
     uint64_t of;
     /* val: validation loss of the latest evaluation, 0: there was none; val_step: number of
      * completed steps of the run at that evaluation */
@@ -137,11 +137,11 @@ typedef struct sgt_training_result {
     uint64_t peak_bytes, total_bytes;
 } sgt_training_result;
 
-/* Train a model. All settings in *s that are undecided are set to the values used. Errors are
- * looked for in this order: options (SGT_EUSAGE), device, run directory, data, model. If a
- * checkpoint cannot be saved, training continues, and sgt_train returns SGT_EIO after the last
- * step. *r is filled in on success, after SGT_EIO for an unsaved checkpoint, and after
- * SGT_ESTOPPED. */
+/* Train a model. Every undecided setting in *s is set to the value that the run uses. Problems are
+ * searched for and reported in this order: options (SGT_EUSAGE), device, run directory, data,
+ * model. If a checkpoint cannot be saved, training continues, and sgt_train returns SGT_EIO after
+ * the last step. *r is filled in on success, and also if SGT_EIO is returned for an unsaved
+ * checkpoint, or SGT_ESTOPPED. */
 int sgt_train(sgt_config *s, const sgt_train_options *o, sgt_training_result *r, sgt_error *err);
 void sgt_training_result_free(sgt_training_result *r);
 

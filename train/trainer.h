@@ -29,7 +29,8 @@ typedef struct sgt_trainer {
     sgt_loader_info info; /* information about `train` */
     uint64_t eval_rows;   /* rows per evaluation, over all ranks; 0: no evaluation */
     char *tokenizer;      /* text of tokenizer.json, which is copied to checkpoints; NULL: none */
-    int64_t eot;          /* id of the end-of-text token; -1: unknown */
+    /* id of the end-of-text token, which begins each document in the data; -1: unknown */
+    int64_t eot;
     /* (vocabulary) array: length in bytes of each id's text, 0 for an id without text; NULL:
      * unknown or not needed */
     uint32_t *text_bytes;

@@ -10,10 +10,11 @@
 #define SGT_CHECKED_MOST 24 /* most paths */
 #define SGT_CHECKED_WHY 240 /* size in bytes of a verdict's reason, including its NUL */
 
-/* The verdict on a path is "ok", or "absent" if this machine, GPU or library does not have the
- * path, so that it was not tried. With any other verdict, training does not use the path: "wrong"
- * means that its results were wrong, "failed" that CUDA or a library reported an error, "crashed"
- * that its process died, and "hung" that it exceeded its time limit. */
+/* The result of checking one path. "ok": training may use the path. "absent": the path was not
+ * tried, because this machine, GPU or library does not offer it. Training does not use a path
+ * with any other verdict: "wrong" means that its results were wrong, "failed" that CUDA or a
+ * library reported an error, "crashed" that its process died, and "hung" that it exceeded its
+ * time limit. */
 typedef struct sgt_checked {
     char path[40], verdict[12];
     char why[SGT_CHECKED_WHY]; /* the reason; "" if the verdict is "ok" */
@@ -28,9 +29,10 @@ typedef struct sgt_verdicts {
  * the descriptor SGT_CHECK_PIPE. */
 enum { SGT_CHECK_PIPE = 3 };
 typedef struct sgt_check_message {
-    /* What the message tells. seconds > 0: the child begins the next path, or needs this many more
-     * seconds for the current one. seconds = 0: the current path has ended, with the result
-     * `verdict`. seconds < 0: the child cannot try any path, for the reason in `why`. */
+    /* What the message says. seconds > 0: the child begins the next path, or asks for more time for
+     * the current one; either way, it must send its next message within this many seconds. seconds
+     * = 0: the child has finished the current path, with the result `verdict`. seconds < 0: the
+     * child cannot try any path, for the reason in `why`. */
     int seconds;
     char verdict[12], why[SGT_CHECKED_WHY];
 } sgt_check_message;
