@@ -124,8 +124,8 @@ static int measure_rows(const sgt_corpus *c, const sgt_corpus_file *f, const sgt
 static int estimate(sgt_dry_run_result *r, const sgt_tokenize_options *o, const sgt_corpus *c,
                     const sgt_vocab *v, sgt_error *err)
 {
-    /* maximum number of tokens per output file; layouts other than sgt's write one file per split,
-     * so they have no limit (1e18) */
+    /* maximum number of tokens per output file. A layout other than sgt's has one file per split,
+     * however many tokens, so any large number will do (1e18). */
     const double size = o->layout ? 1e18 : (double)sgt_pipeline_shard_tokens(o);
     double text = 0;
     int known = !o->special_eot; /* a file of text is one document */
@@ -139,15 +139,16 @@ static int estimate(sgt_dry_run_result *r, const sgt_tokenize_options *o, const 
         known &= !f->lines && !f->detect && !(f->rows && o->skip_bad);
         r->documents += documents;
         r->packed |= !sgt_corpus_sought(f) && !f->filter;
-        /* Estimate unpacked text as UNPACKED times a file's size on disk. The factor does not apply
-         * to files read through a filter, because formats such as PDF hold less text than their
-         * size. */
+        /* Estimate the size of the text in the file: its size on disk, times UNPACKED if the file
+         * is compressed. Do not multiply for a file that is read through a filter, because formats
+         * such as PDF hold less text than their size. */
         text += (double)bytes * (sgt_corpus_sought(f) || f->filter ? 1 : UNPACKED);
     }
     const double tokens = ceil(text / TOKEN_BYTES);
     const uint64_t documents = known ? r->documents : 0;
-    /* number of additional copies of the set that are on disk while the run lasts: one if there are
-     * temporary parts, and one if the shards are converted to another layout */
+    /* number of additional copies of the set of shards that are on disk at some time during the
+     * run: one if there are temporary parts, and one if the shards are converted to another
+     * layout */
     const uint64_t sets = (sgt_parts_wanted(o) ? 1u : 0u) + (o->layout ? 1u : 0u);
     r->tokens = (uint64_t)tokens;
     r->shards = (uint64_t)(ceil(tokens * (1 - o->val_fraction) / size) +
@@ -184,8 +185,8 @@ int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sg
                     sgt_error *err)
 {
     if (o->force || c->stream || (o->joined && o->rank) || sgt_out_is_begun(o->out)) return SGT_OK;
-    /* Skip the estimate, which would open every Parquet file, if eight times the size of the inputs
-     * is free: the output never needs that much. */
+    /* If the free space exceeds eight times the size of the inputs (plus SMALL), skip the estimate,
+     * because the output never needs that much. The estimate would open every Parquet file. */
     const uint64_t avail = free_bytes(o->out);
     if (avail == SGT_NOT_KNOWN || avail / 8 > c->bytes + SMALL) return SGT_OK;
     sgt_dry_run_result r;

@@ -29,7 +29,7 @@ typedef struct sgt_dry_run_result {
     uint64_t skipped;      /* number of input files left out because they are not text */
     /* exact number of documents; SGT_NOT_KNOWN if counting them would need reading the inputs */
     uint64_t documents;
-    /* rough estimate of the number of tokens, including duplicate documents */
+    /* rough estimate of the number of tokens; duplicate documents are counted */
     uint64_t tokens;
     int packed; /* 1 if at least one input file is compressed (.gz, .zst) */
     /* shards: number of shards; disk: size in bytes of the complete output folder */
@@ -40,8 +40,8 @@ typedef struct sgt_dry_run_result {
     uint64_t disk_meanwhile;
     /* free disk space in bytes for this user; SGT_NOT_KNOWN if no output folder is given */
     uint64_t disk_free;
-    /* 1 if the output folder already holds a set, complete or not. Its disk space was checked when
-     * the set was begun, so it is not checked again. */
+    /* 1 if the output folder already holds a set of shards, complete or not. Its disk space was
+     * checked when the set was begun, so sgt_space_lacks does not check it again. */
     int begun;
 } sgt_dry_run_result;
 
@@ -49,10 +49,10 @@ typedef struct sgt_dry_run_result {
  * Standard input is refused with SGT_EUSAGE, because its size is unknown. */
 int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error *err);
 
-/* Return SGT_EIO if the output folder needs more bytes than are free on its disk; the message
- * states both numbers. Return SGT_OK without a check if o->force is set, if the output folder
- * already holds a set, or if an input is standard input. If ranks are connected, only rank 0
- * checks. */
+/* Return SGT_EIO if the set of shards needs more disk space than is free where the output folder
+ * is; the message states both sizes. Return SGT_OK without a check if o->force is set, if the
+ * output folder already holds a set, or if an input is standard input. If ranks are connected, only
+ * rank 0 checks. */
 int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                     sgt_error *err);
 

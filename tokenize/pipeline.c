@@ -22,8 +22,9 @@ static int write_units(sgt_units *units, const sgt_tokenize_options *o, const sg
 {
     sgt_unit *u;
     int rc;
-    /* Report progress before the first unit is tokenized. That first report covers only the work of
-     * an earlier run that this run resumes, so the caller can exclude it from this run's speed. */
+    /* Report progress once before the first unit is tokenized. That report covers only what an
+     * earlier run did if this run resumes it, so the caller can subtract it to get this run's
+     * speed. */
     do {
         if (o->progress)
             o->progress(o->progress_ctx, sgt_record_read(r), c->stream ? 0 : c->bytes,
@@ -181,8 +182,8 @@ int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_out_request *r,
         result->already_done = rc == SGT_OK;
     } else if (rc == 0) {
         rc = fill_out(&out, o, r, result, err);
-        /* If another run has taken over the output folder, that run removes this run's files. Then
-         * report the takeover as the cause of the error. */
+        /* The error may only be the result of a takeover: if another run has taken over the output
+         * folder, that run has removed this run's files. Report the takeover as the cause then. */
         if (rc < 0) (void)sgt_out_check(&out, err);
         /* Keep the files if the set is complete, if the journal records complete shards, or if the
          * run was stopped cleanly. In any other case, remove them. */

@@ -15,9 +15,10 @@ typedef struct range {
     uint32_t from, to;
 } range;
 
-/* Ranges of characters that allow a cut before them: their decomposition begins with a starter
- * (combining class 0) that never composes with the character before it. They cover most non-ASCII
- * scripts, and emoji. (A test checks this against utf8proc's tables.) */
+/* Ranges of characters before which text can be cut so that both sides can be normalized
+ * separately. The reason is that each character's decomposition begins with a starter (combining
+ * class 0) that never composes with the character before it. The ranges cover most non-ASCII
+ * scripts, and emoji. (A test checks them against utf8proc's tables.) */
 static const range boundaries[] = {
     {0x00C0, 0x017F}, {0x0391, 0x03A1}, {0x03A3, 0x03CE}, {0x0400, 0x0481}, {0x0531, 0x0556},
     {0x0561, 0x0586}, {0x05D0, 0x05EA}, {0x0621, 0x064A}, {0x0904, 0x0939}, {0x0E01, 0x0E2E},
@@ -104,8 +105,8 @@ static void sort_marks(int32_t *p, int32_t *other, size_t n)
     memcpy(p, other, n * sizeof *p);
 }
 
-/* Put the decomposed code points of an extent into canonical order, compose them, and append the
- * result to the text. */
+/* End the current extent: put its decomposed code points into canonical order, compose them, and
+ * append the result to z->text. */
 static int end_extent(sgt_normalizer *z, sgt_error *err)
 {
     int32_t *p = z->points;
@@ -164,8 +165,8 @@ int sgt_normalize_text(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, 
     if (at == n || form == SGT_NORMALIZE_NONE || form == SGT_NORMALIZE_AS_VOCAB) return SGT_OK;
     z->used = z->count = 0;
     for (size_t from = 0; from < n && !rc; at = sgt_utf8_ascii(s + from, n - from) + from) {
-        /* Copy ASCII unchanged, but not the last ASCII character before a non-ASCII one: the two
-         * may combine, so that character begins the next extent. */
+        /* Copy ASCII unchanged, except the last ASCII character before a non-ASCII character. That
+         * ASCII character begins the next extent, because the two may combine. */
         size_t copy = at > from && at < n ? at - 1 : at;
         rc = append(z, s + from, copy - from, err);
         from = copy;

@@ -83,10 +83,10 @@ static size_t run_end(const uint8_t *s, size_t n, size_t i, unsigned of)
     return i;
 }
 
-/* Return the same as run_end(s, n, i, of), but read ASCII letters eight at a time. If `fold` is
- * 0x20 in every byte, read letters of both cases in this way; the ASCII characters in `of` must
- * then be exactly the letters. If `fold` is 0, read only lower-case letters in this way; the ASCII
- * characters in `of` must then be exactly these. */
+/* Return the end of the run of characters that begins at offset i and whose categories are all in
+ * the set `of`, as run_end does, but test ASCII letters eight at a time. `fold` says which ASCII
+ * letters: both cases if it is 0x20 in every byte, lower case only if it is 0. The set `of` must
+ * contain these letters and no other ASCII characters. */
 static inline size_t letters_end(const uint8_t *s, size_t n, size_t i, unsigned of, uint64_t fold)
 {
     for (; n - i >= 8; i += 8) {
@@ -194,8 +194,9 @@ static size_t piece_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t at
     return other_end(r, s, n, at + len);
 }
 
-/* Return the end of the next piece. If the splitter has cuts (sgt_cuts) and the piece is not ASCII,
- * return the end of the piece's next part instead: the next offset at which a cut is allowed. */
+/* Return the offset at which the next piece ends. If the splitter has cuts (sgt_cuts) and the piece
+ * is not ASCII, return the end of the piece's next part instead, which is the next offset at which
+ * a cut is allowed. */
 static size_t part_end(sgt_splitter *sp)
 {
     if (sp->end <= sp->at) {
@@ -208,8 +209,9 @@ static size_t part_end(sgt_splitter *sp)
     return end;
 }
 
-/* Store the ends of the pieces from sp->at on in ends[], until a piece reaches or passes offset
- * `until`, or until `max` ends are stored. Return the number of ends. */
+/* Starting at sp->at, store the ends of pieces in ends[], until a piece ends at or after offset
+ * `until`, or until `max` ends are stored. A piece may be stored in parts (part_end). Return the
+ * number of ends. */
 static size_t split_until(sgt_splitter *sp, size_t until, uint32_t *ends, size_t max)
 {
     size_t count = 0, from = sp->at;
@@ -225,8 +227,8 @@ static size_t split_until(sgt_splitter *sp, size_t until, uint32_t *ends, size_t
 
 size_t sgt_split_hard(sgt_splitter *sp, uint32_t *ends, size_t max)
 {
-    /* If split_blocks has already returned some parts of the last piece, compute the end of this
-     * piece, so that its remaining parts are returned first. */
+    /* split_blocks may have returned only some parts of the last piece. Compute the end of that
+     * piece then, so that its remaining parts are returned before the next piece. */
     if (sp->carry.piece < sp->at && sp->end <= sp->at)
         sp->end = piece_end(sp->rule, sp->text, sp->n, sp->carry.piece);
     size_t count = split_until(sp, sp->hard, ends, max);
@@ -329,7 +331,7 @@ static int ends_at(const sgt_rule *r, const uint8_t *s, size_t p, unsigned a, un
 }
 
 /* Return 1 if the eight bytes at s are ASCII characters of one class. No cut is possible between
- * them then, so the search for a cut can skip them. */
+ * two such characters, so the search for a cut can skip them. */
 static int alike(const uint8_t *s)
 {
     const uint64_t top = WORD_OF(0x80);
@@ -349,8 +351,8 @@ size_t sgt_rule_cut(const sgt_rule *r, const void *text, size_t n, const uint64_
     size_t len, next;
     for (size_t p = n; p-- > 1;) {
         if (p >= 7 && s[p] < 0x80 && (gpt2 || r->digits != 1) && alike(s + p - 7)) {
-            /* skip seven of the eight bytes (6 here, 1 in the loop): a cut before the first of them
-             * is still possible */
+            /* Skip seven of the eight bytes: 6 here, and 1 by the loop. The first byte is not
+             * skipped, because a cut before it is still possible. */
             p -= 6;
             continue;
         }
@@ -374,10 +376,10 @@ size_t sgt_rule_cut_normalized(const sgt_rule *r, const uint8_t *text, size_t n)
     return 0;
 }
 
-/* Return 1 if white space can be cut at p so that the left part stays one piece. A cut after a
- * newline is possible. Another cut is possible only if the left part contains no newline and the
- * character before the white space (`before`) is not white space; otherwise a newline after p could
- * join the left part to other white space. */
+/* Return 1 if white space can be cut at p so that the left part stays one piece. A cut is possible
+ * after a newline. Elsewhere, two conditions must hold: the left part contains no newline, and the
+ * character before the white space (its category is `before`) is not white space. Without them, a
+ * newline after p could join the left part to other white space. */
 static int within_blanks(const uint8_t *s, size_t p, unsigned a, unsigned before)
 {
     if (run_end(s, p, 0, BLANKS) < p) return 0;
@@ -424,10 +426,10 @@ int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, siz
 
 /* ---- cuts inside a piece ---- */
 
-/* Divide the first bytes of characters into eight groups, by a hash that was found by trial. Bytes
- * of one group share a bit, which forbids some cuts that `joins` allows. With GPT-2's vocabulary,
- * it forbids 1.1 % of the cuts that `joins` allows in English text, and 0.8 % in text of many
- * scripts. */
+/* Build the tables from `joins`. The first bytes of characters are divided into eight groups, by a
+ * hash that was found by trial. A group has only one bit, so a byte pair in `joins` also forbids
+ * cuts before the other bytes of the group. With GPT-2's vocabulary, this loses 1.1 % of the cuts
+ * that `joins` allows in English text, and 0.8 % in text of many scripts. */
 void sgt_cuts_make(sgt_cuts *c, const uint64_t *joins)
 {
     memset(c, 0, sizeof *c);

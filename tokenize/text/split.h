@@ -35,11 +35,11 @@ typedef struct sgt_rule sgt_rule; /* a split rule; GPT-2's is also written as NU
  * `joins` would allow. */
 
 typedef struct sgt_cuts {
-    /* index: lower 6 bits of a byte from C0 to FF; value: the bit of the byte's group, or 0 if no
-     * token contains the byte */
+    /* first[b & 63], for a byte b from C0 to FF: the bit of b's group, or 0 if no token contains b
+     * after another byte */
     uint8_t first[64];
-    /* index: any byte b; value: the bits of the groups of all bytes from C0 to FF that directly
-     * follow b in some token */
+    /* before[b], for any byte b: the group bits of all bytes from C0 to FF that directly follow b
+     * in some token */
     uint8_t before[256];
 } sgt_cuts;
 
@@ -60,8 +60,8 @@ typedef struct sgt_split_carry {
     /* low, high: bit masks of the previous block's bytes whose class (sgt_class) has its low or its
      * high bit set; blank: bit mask of its bytes that are U+0020 */
     uint64_t low, high, blank;
-    /* corrections to the next block's mask of piece starts, made by a contraction at the end of
-     * this block: starts to remove (clear) and to add (set) */
+    /* Corrections to the next block's mask of piece starts, needed if a contraction reaches the end
+     * of this block: the starts to remove (clear) and the starts to add (set). */
     uint64_t clear, set;
     /* Only used by the rules other than GPT-2's. For these rules, split_blocks.h computes masks of
      * the bytes of a block that have certain properties, such as `letter`. Each field up to
@@ -70,10 +70,11 @@ typedef struct sgt_split_carry {
      * characters so far in the piece that ends that block. */
     uint64_t takes, blanks, line, other, letter, plain, lower, both, newline, number;
     unsigned digits;
-    /* over: number of bytes at the start of the next block that belong to this block's last
-     * character; kind: sgt_kind of that character */
+    /* over: number of bytes of this block's last character that are in the next block; kind:
+     * sgt_kind of that character */
     unsigned over, kind;
-    /* offset at which the last piece starts, even if the piece is returned in several parts */
+    /* offset at which the last piece found so far starts, even if only some of its parts have been
+     * returned */
     size_t piece;
 } sgt_split_carry;
 
@@ -83,22 +84,23 @@ typedef struct sgt_splitter {
     const uint8_t *text;
     size_t n;
     size_t at; /* offset in `text` at which the next piece starts */
-    /* Tables that say where pieces may be cut (sgt_cuts). If not NULL, each piece is returned in
-     * parts, cut wherever the tables allow it. Initially NULL. */
+    /* If not NULL: tables that say where a piece may be cut (sgt_cuts). Each piece is then returned
+     * in parts, cut at every offset that the tables allow. A new splitter has NULL. */
     const sgt_cuts *cuts;
     const sgt_rule *rule; /* NULL: GPT-2's */
 
     /* The fields from here on are private to the code that splits, which reads blocks of 64
      * bytes. */
     size_t (*split)(struct sgt_splitter *s, uint32_t *ends, size_t max);
-    /* end of the piece that is now being returned in parts; only used where text is split one
-     * character at a time */
+    /* Offset at which the piece ends that is being returned in parts. Only used while text is split
+     * one character at a time. */
     size_t end;
     /* Used by the rules other than GPT-2's. base: offset at which the current series of 64-byte
      * blocks began; hard: offset up to which text must be split one character at a time. */
     size_t base, hard;
     size_t block; /* offset of the next block */
-    /* bit mask of the bytes of the previous block that start a piece not returned yet */
+    /* bit mask of the previous block's bytes that start a piece and have not been returned as ends
+     * yet */
     uint64_t starts;
     sgt_split_carry carry;
     /* Bit masks of the bytes at the start of the next block that continue this block's last
@@ -142,10 +144,11 @@ size_t sgt_rule_cut(const sgt_rule *r, const void *text, size_t n, const uint64_
  * newlines that end pieces of the other rules. */
 size_t sgt_rule_cut_normalized(const sgt_rule *r, const uint8_t *text, size_t n);
 
-/* Return 1 if s can be cut at p, 0 < p < n: the cut divides the piece that starts at s[0] in two
- * and leaves all other pieces unchanged. `ahead` bytes of text before s can be read. Whether the
- * cut is safe also depends on the piece's tokens (bpe/bpe.h). The function may return 0 although a
- * cut is possible, for example if too little of s[n] follows p to decide. */
+/* Return 1 if the split rule allows a cut of s at p, 0 < p < n: the cut divides the piece that
+ * starts at s[0] into two pieces and leaves all other pieces unchanged. `ahead` is the number of
+ * bytes of text before s that can be read. Whether the cut changes any ids also depends on the
+ * tokens at p (bpe/bpe.h). The function may return 0 although a cut is possible, for example if too
+ * little text follows p. */
 int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, size_t ahead);
 
 /* ---- other rules ----
@@ -171,8 +174,8 @@ int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, siz
  * A word by case is U*l+, or else U+, and a contraction may follow it. U is upper case (Lu, Lt),
  * and l is lower case (Ll). Other letters and marks (Lm, Lo, M) are both. */
 
-/* the code that splits text by a rule: sgt's code for the rules above (SGT_RULE_OTHER), sgt's code
- * for GPT-2's rule, or PCRE2 */
+/* which code splits text by a rule: SGT_RULE_OTHER is sgt's code for the rules listed above,
+ * SGT_RULE_GPT2 is sgt's code for GPT-2's rule, and SGT_RULE_PCRE2 is PCRE2 */
 typedef enum sgt_rule_code { SGT_RULE_OTHER, SGT_RULE_GPT2, SGT_RULE_PCRE2 } sgt_rule_code;
 
 struct sgt_rule {
@@ -193,11 +196,11 @@ static inline sgt_rule_code sgt_rule_by(const sgt_rule *r) { return r ? r->by : 
  * is the argument itself, which must outlive the rule. */
 sgt_rule sgt_rule_of(const char *name_or_pattern);
 
-/* Convert a pattern of a Hugging Face tokenizer.json: return the PCRE2 pattern that gives the same
- * pieces as `regex`, or NULL if `regex` is unknown. Known are the patterns of GPT-2, of the other
- * rules, of Mistral (Tekken) and of DeepSeek, and the pattern that makes the whole text one piece.
- * If `regex` splits the pieces of an earlier pattern again, `before` is that earlier pattern, else
- * NULL. The result is a static string. */
+/* Return the PCRE2 pattern that gives the same pieces as `regex`, a pattern of a Hugging Face
+ * tokenizer.json, or NULL if sgt does not know `regex`. sgt knows the patterns of GPT-2, of the
+ * other rules, of Mistral (Tekken) and of DeepSeek, and the pattern that leaves the text in one
+ * piece. `before` is NULL, unless the file first splits by another pattern and then splits those
+ * pieces by `regex`; it is then that first pattern. The result is a static string. */
 const char *sgt_rule_from_regex(const char *before, const char *regex);
 
 /* For tests: return rule i of the table of rules, or NULL if i is past its end. */

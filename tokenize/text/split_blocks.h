@@ -95,7 +95,8 @@ static inline uint64_t word_equal(uint64_t w, char c)
 
 #define SPLIT_INLINE static inline __attribute__((always_inline, unused))
 
-/* number of bytes that must be readable from a block's first byte on: the block and eight more */
+/* Number of bytes that must be readable from a block's first byte on: the 64 bytes of the block,
+ * and eight more because characters and contractions may reach beyond it. */
 enum { SPLIT_READ = 72 };
 
 typedef struct split_block {
@@ -104,13 +105,14 @@ typedef struct split_block {
     uint64_t low, high;
     uint64_t blank, quote; /* bytes that are U+0020; that are ' */
     uint64_t wide;         /* bytes that are not ASCII */
-    /* narrow_space: ASCII white space; wide_space: first bytes of non-ASCII white space */
+    /* bytes that are ASCII white space (narrow_space) or the first byte of a non-ASCII white-space
+     * character (wide_space) */
     uint64_t narrow_space, wide_space;
 } split_block;
 
-/* Classes (sgt_class) of the non-ASCII characters of a block. If a character's first byte is byte
- * i, bit i of `low` is the low bit of its class, and bit i of `high` the high bit. All other bits
- * are ignored. */
+/* Classes (sgt_class) of a block's non-ASCII characters. If a character starts at byte i of the
+ * block, bit i of `low` is the low bit of its class, and bit i of `high` is the high bit. Bits at
+ * other bytes have no meaning. */
 typedef struct first_classes {
     uint64_t low, high;
 } first_classes;
@@ -118,10 +120,11 @@ typedef struct first_classes {
 typedef struct split_level {
     /* Classify the ASCII bytes of p[0..64). Fill in every field of *b except wide_space. */
     void (*classify)(const uint8_t *p, split_block *b);
-    /* Classify the non-ASCII characters: add their classes to b->low and b->high, and set
-     * b->wide_space. A character may extend into the next block. in[0] and in[1] pass the class
-     * bits of its bytes there from one call to the next: they are added to b->low and b->high on
-     * entry, and set for the next block on return. */
+    /* Classify the non-ASCII characters: add their class bits to b->low and b->high, and set
+     * b->wide_space. The bytes at the start of this block may belong to the previous block's last
+     * character. On entry, in[0] has the low and in[1] the high class bit of these bytes, and the
+     * call adds them to b->low and b->high. On return, in[] has the bits for the start of the next
+     * block. */
     void (*classify_wide)(const uint8_t *p, uint64_t in[2], split_block *b);
     /* `quotes` is the mask of quotes at which a contraction may begin. Set *two to the mask of
      * those that are followed by s, d, m or t, and *three to the mask of those followed by ll, ve
@@ -140,8 +143,8 @@ typedef struct split_level {
     uint64_t (*upper)(const uint8_t *p);
 } split_level;
 
-/* Indexed by the first byte of a character: 1 if the character is white space, 0 if it is not, 2 if
- * only its further bytes tell (split_wide_space). */
+/* Indexed by a character's first byte: 1 if every character with this first byte is white space, 0
+ * if none is, 2 if this depends on the bytes after the first (split_wide_space). */
 extern const uint8_t sgt_split_space[256];
 
 /* Return 1 if a white-space character that takes several bytes starts at p. */
@@ -202,8 +205,9 @@ SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c,
     uint64_t space = b.low & b.high, before = b.blank << 1 | c->blank >> 63;
     uint64_t changed =
         (b.low ^ (b.low << 1 | c->low >> 63)) | (b.high ^ (b.high << 1 | c->high >> 63)) | begin;
-    /* 1 if the character after the block is white space. If only its further bytes tell, read them
-     * only when the block ends in white space, because `next` is not used otherwise. */
+    /* `next` is 1 if the character after the block is white space. If the block does not end in
+     * white space, `next` has no effect, and split_wide_space, which reads the character's further
+     * bytes, is skipped. */
     uint64_t next = sgt_split_space[p[64]];
     if (next > 1 && space >> 63) next = (uint64_t)split_wide_space(p + 64);
     uint64_t last = b.narrow_space & ~(space >> 1 | next << 63);
@@ -249,8 +253,8 @@ SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c,
  * case that reaches the end of the block. split.c splits hard blocks one character at a time. After
  * that, blocks begin anew at the start of a piece. */
 
-/* Return 1 if a newline follows the white space at offset `at`. Also return 1 if that white space
- * reaches the end of the text and the rule has \s+$. */
+/* Return 1 if only white space is between offset `at` and the next newline. If white space reaches
+ * from `at` to the end of the text, return 1 if the rule has \s+$. Otherwise return 0. */
 static inline int rule_line_goes_on(const sgt_splitter *s, size_t at)
 {
     for (; at < s->n; at++) {
@@ -265,10 +269,11 @@ static inline int rule_line_goes_on(const sgt_splitter *s, size_t at)
     return s->rule->whole_end;
 }
 
-/* `lines` is a mask of white-space bytes other than newlines that directly follow a newline. Return
- * the mask of those bytes after which the same run of white space contains no further newline.
- * space: mask of all white-space bytes other than newlines; next: offset in the text of the first
- * character after the block. */
+/* Return those bytes of the mask `lines` at which a piece of white space starts. Each byte in
+ * `lines` is white space directly after a newline. A piece starts there unless a further newline
+ * follows in the same run of white space (or, if the rule has \s+$, the end of the text): the piece
+ * before then extends to it. space: mask of all white-space bytes other than newlines; newline:
+ * mask of all newlines; next: offset in the text of the first character after the block. */
 static inline uint64_t rule_lines(const sgt_splitter *s, uint64_t lines, uint64_t space,
                                   uint64_t newline, size_t next)
 {
@@ -281,9 +286,10 @@ static inline uint64_t rule_lines(const sgt_splitter *s, uint64_t lines, uint64_
     return kept;
 }
 
-/* Return the mask of the bytes in runs of numeric characters at which a piece starts, if a piece
- * has at most `digits` such characters. number: mask of the bytes of numeric characters; before:
- * mask of the bytes that directly follow one of these bytes. */
+/* Return the mask of the bytes at which a piece of numeric characters starts. Each run of numeric
+ * characters is divided, from left to right, into pieces of `digits` characters; the last may have
+ * fewer. number: mask of the bytes of numeric characters; before: mask of the bytes that directly
+ * follow one of these bytes. */
 static inline uint64_t rule_numbers(const uint8_t *p, unsigned digits, uint64_t number,
                                     uint64_t before, sgt_split_carry *c)
 {
@@ -407,15 +413,15 @@ static inline void rule_wide_cases(const uint8_t *p, uint64_t wide, sgt_split_ca
     }
 }
 
-/* Return the mask of the bytes at which a run of upper-case letters starts a piece, although a
- * letter or mark comes before it. letter: mask of letters and marks. Set *hard to 1 if that depends
- * on the text after the block. */
+/* For rules by case, return the mask of the bytes at which a piece starts inside a run of letters
+ * and marks, because upper case begins there. letter: mask of all letters and marks. Set *hard to 1
+ * if the result depends on text after the block. */
 SPLIT_INLINE uint64_t rule_case_starts(const rule_cases *k, uint64_t letter, sgt_split_carry *c,
                                        int *hard)
 {
-    /* `behind` marks the bytes after lower case, and the bytes after runs of letters without case
-     * that follow lower case. The addition finds the ends of such runs, because its carry passes
-     * through each run. */
+    /* `behind` marks the bytes directly after lower case, and the bytes directly after a run of
+     * `both` (letters without case, and marks) that follows lower case. The sum finds the latter:
+     * adding 1 at the start of a run of ones carries to the bit after the run. */
     const uint64_t below = k->lower << 1 | c->lower;
     uint64_t sum, starts = 0;
     const uint64_t over = __builtin_add_overflow(k->both, k->both & below, &sum);
@@ -448,8 +454,9 @@ SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *
     if (by_case && ((level->equal(p, '/') & (newline << 1 | c->newline)) || k.mark & ~after_letter))
         return *hard = 1, 0;
 
-    /* `taken`: the newlines that follow a run of signs (characters of no other class) and belong to
-     * its piece. The addition finds them, because its carry passes through a run of newlines. */
+    /* `taken` marks the newlines that directly follow signs (characters that are neither letter,
+     * number nor white space) and belong to their piece. Adding 1 at the first of several adjacent
+     * newlines clears the bits of all of them in the sum, which is how they are found. */
     const uint64_t taken = newline & ~(newline + (newline & (other << 1 | c->takes)));
     uint64_t starts = rule_blank_starts(s, c, in, p, at, &b, newline, taken);
     uint64_t others = other & ~(other << 1 | c->other) & ~(b.blank << 1 | c->blank);
@@ -464,8 +471,9 @@ SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *
         if (k.both && (contracted | c->set)) return *hard = 1, 0;
         k.upper |= level->upper(p);
         k.lower |= letter & ~(k.upper | k.both);
-        /* A case change inside a contraction starts no piece. `contracted` marks the byte after a
-         * contraction, so its last letter, where the change may be, is one byte before. */
+        /* Do not start a piece where the case changes inside a contraction. Only the contraction's
+         * last letter can have a case that differs from the letter before it. It is one byte before
+         * the byte that `contracted` marks. */
         starts |= rule_case_starts(&k, letter, c, hard) & ~(contracted >> 1 | c->set << 63);
         c->newline = newline >> 63;
     }
@@ -485,9 +493,9 @@ SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *
  * rule. */
 enum { SPLIT_GPT2, SPLIT_OTHER, SPLIT_BY_CASE };
 
-/* Copy the last `left` bytes of the text, which start at p, to `room`, and append spaces. If
- * `before` is set, also copy the byte before p. Return the address in `room` that corresponds
- * to p. */
+/* Copy the last `left` bytes of the text, which start at p, to `room`, and fill the rest of `room`
+ * with spaces, so that a block can be read beyond the end of the text. If `before` is set, also
+ * copy the byte before p. Return the address in `room` that corresponds to p. */
 static inline const uint8_t *split_end(uint8_t room[1 + 2 * SPLIT_READ], const uint8_t *p,
                                        size_t left, int before)
 {
@@ -497,9 +505,10 @@ static inline const uint8_t *split_end(uint8_t room[1 + 2 * SPLIT_READ], const u
     return room + 1;
 }
 
-/* Return the mask of the bytes at which a piece starts, in the block at offset `at`. The end of the
- * text counts as a start, so that the last piece gets an end; the start of the first block does not
- * count. Set *hard to 1 if the block must be split one character at a time. */
+/* Return the mask of the bytes at which a piece starts, in the block at offset `at`. A bit is also
+ * set at the end of the text, so that the last piece gets an end. No bit is set at the start of a
+ * series of blocks, where no piece ends. Set *hard to 1 if the block must be split one character at
+ * a time. */
 SPLIT_INLINE uint64_t split_block_at(const split_level *level, const sgt_splitter *s,
                                      sgt_split_carry *c, uint64_t in[2], size_t at, int kind,
                                      int *hard)

@@ -75,11 +75,12 @@ SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const bytes64 v[4
     }
 }
 
-/* Return the mask of those three-byte characters that their first two bytes alone show to be
- * letters. A first byte has 4,096 code points, which are divided into eighths of 512 by the second
- * byte. The table has one bit per eighth, which is 1 if the eighth holds only letters; its index is
- * the first byte's low four bits. This covers most Chinese and Korean characters, which would
- * belong to many groups of 64. tests/tokenize checks the table against the classes. */
+/* Return the mask of the three-byte characters that are letters whatever their third byte is. A
+ * first byte stands for 4,096 code points; bits 3 to 5 of the second byte divide these into eighths
+ * of 512. The table is indexed by the low four bits of the first byte. An entry has one bit per
+ * eighth, which is 1 if all 512 code points are letters. Most Chinese and Korean characters are
+ * found in this way, instead of in many groups of 64 (look_up_groups). tests/tokenize checks the
+ * table against the classes. */
 SPLIT_INLINE uint64_t all_letters(bytes64 first, bytes64 second)
 {
     static const uint8_t eighths[16] = {0,    0,    0,    0xFC, 0xBF, 0xFF, 0xFF, 0xFF,
@@ -89,11 +90,11 @@ SPLIT_INLINE uint64_t all_letters(bytes64 first, bytes64 second)
                look_up(table(bits), with(halved(second, 3), 7)));
 }
 
-/* Copy one bit of the characters' classes from their first bytes to their other bytes, because
- * every byte of a character must have its class. first: mask of the first bytes with this bit;
- * three: mask of the first bytes of characters of three or four bytes; four: of four bytes. in:
- * result of this function for the previous block. Return the mask of the bytes of the next block
- * that must get the bit. */
+/* Set one bit of the class (the low or the high bit) for all bytes of each character, given the
+ * mask of the first bytes. *class: mask to add the bytes to. first: mask of the first bytes of
+ * characters whose class has this bit; three: mask of the first bytes of characters of three or
+ * four bytes; four: of four bytes. in: result of this function for the previous block. Return the
+ * mask of the next block's bytes that belong to a character of this block and need the bit. */
 SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, uint64_t four,
                              uint64_t in)
 {

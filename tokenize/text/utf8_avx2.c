@@ -78,8 +78,10 @@ static inline __m256i errors(const uint8_t *p)
     __m256i found = _mm256_and_si256(look_up(before_high, upper(before)),
                                      look_up(before_low, _mm256_and_si256(before, BYTES(15))));
     found = _mm256_and_si256(found, look_up(here_high, upper(here)));
-    /* TWO_CONTINUE is the top bit. It is correct only in the third byte of a sequence of three, and
-     * in the third and fourth byte of a sequence of four. */
+    /* TWO_CONTINUE (the top bit) is set where a continuation byte follows another. That is right
+     * only in the third byte of a sequence of three or four bytes and in the fourth byte of a
+     * sequence of four, so the XOR clears it there. If the bit is missing there, the XOR sets it,
+     * which is an error, too. */
     __m256i third = _mm256_subs_epu8(load(p - 2), BYTES(0xE0 - 0x80));
     __m256i fourth = _mm256_subs_epu8(load(p - 3), BYTES(0xF0 - 0x80));
     return _mm256_xor_si256(found, _mm256_and_si256(_mm256_or_si256(third, fourth), BYTES(0x80)));
@@ -95,7 +97,8 @@ static inline size_t begun_at(const uint8_t *s, size_t at)
 
 size_t sgt_utf8_skip_avx2(const uint8_t *s, size_t at, size_t n)
 {
-    /* 1 if the previous block is not all ASCII, so its last character may continue in this block */
+    /* 1 if the previous block has a non-ASCII byte; its last character may then continue in this
+     * block, so this block must be checked even if it is all ASCII */
     int before = 0;
     for (; n - at >= 64; at += 64) {
         const __m256i both = _mm256_or_si256(load(s + at), load(s + at + 32));
