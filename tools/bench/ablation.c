@@ -29,9 +29,9 @@ static const char *const names[] = {"text",   "cold", "mmap",  "preload",   "sim
 static const struct {
     const char *about;
     const char *not_on_cpu; /* reason why the technique cannot be measured on a CPU; NULL: it can */
-    /* field: offset in sgt_config of the int that switches the technique on; 0: make_config
-     * switches the technique on in a different way. value: value of that int in this technique's
-     * row and in all later rows */
+    /* field: byte offset in sgt_config of the int that switches the technique on; 0: no single int
+     * does, and make_config switches it on. value: value of that int in the row of this technique
+     * and in all later rows */
     size_t field;
     int value;
 } techniques[] = {
@@ -107,8 +107,8 @@ static struct {
     sgt_loader *set; /* loader that only lists the shards; no batches are drawn from it */
     uint32_t wanted; /* bit t: row t is to be measured */
     size_t rounds;
-    /* 1: do not halve the batch size if memory runs out, because it has been seen to fit or the
-     * user has set it */
+    /* 1: if memory runs out, fail instead of halving the batch size, because the user has set it or
+     * because an earlier row has fitted into memory with it */
     int fits;
     json_t *last; /* figures of the last step */
 } state;
@@ -127,8 +127,8 @@ static sgt_config make_config(size_t t)
     for (size_t k = 0; k <= t; k++)
         if (techniques[k].field && !bench.rows[k].why[0])
             *(int *)(void *)((char *)&c + techniques[k].field) = techniques[k].value;
-    /* split the batch into micro-batches: 2 of them, or the next larger number that divides the
-     * batch size */
+    /* Split the batch into micro-batches of equal size. Their number is 2, or the next larger
+     * number that divides the batch size */
     if (t >= TECHNIQUE_ACCUM && c.batch > 1) c.accum = 2;
     while (c.batch % c.accum) c.accum++;
     c.batch /= c.accum;

@@ -277,12 +277,13 @@ int bench_choose_device(sgt_error *err)
 
 /* ---- work on several threads ---- */
 
-/* minimum time in seconds between two readings of the clock. A reading takes 25 ns, so it must not
- * be done after every short unit of work */
+/* minimum time in seconds between two readings of the clock. A reading takes 25 ns, which would
+ * distort the measurement of shorter units of work */
 #define CLOCK_EVERY 20e-6
 
-/* The state of one thread. thread: its index; rc, err: its result; units: number of units of work
- * done; from: time at which the thread started; to: time at which it last read the clock. */
+/* The state of one thread of bench_run. thread: index of the thread; rc, err: result of its last
+ * unit of work; units: number of units of work done; from: time at which the thread started; to:
+ * time at which it last read the clock. */
 typedef struct worker {
     int thread, rc;
     uint64_t units;

@@ -104,7 +104,8 @@ int bench_leave_out(bench_row *r, int rc, const char *name, const sgt_error *err
 json_t *bench_results(size_t first, int left_out);
 
 /* bench_get returns the number in field `key` of an object, or 0 if the object has no such field.
- * bench_put sets the field to x, unless x is 0: an unknown number is 0, and has no field. */
+ * bench_put sets the field to x. If x is 0, which stands for an unknown number, it leaves the
+ * object unchanged. */
 double bench_get(const json_t *object, const char *key);
 const char *bench_get_text(const json_t *object, const char *key); /* NULL: no such field */
 void bench_put(json_t *object, const char *key, double x);
@@ -125,7 +126,8 @@ typedef struct bench_column {
     const char *key, *head; /* name of the field; heading */
     enum { BENCH_NUMBER, BENCH_TEXT, BENCH_PERCENT, BENCH_BYTES } kind;
     int decimals;
-    /* factor by which the field's number is multiplied before it is shown; 0 means 1 */
+    /* factor by which a number is multiplied before it is shown, for example 100 for percent; 0
+     * means 1 */
     double scale;
 } bench_column;
 
@@ -198,11 +200,11 @@ typedef struct bench_script {
     const char *const *args;
     /* further arguments in one string, separated by blanks; they follow those in `args` */
     char words[512];
-    /* name of a field without which an answer counts as an error; if the field is a number, it must
-     * also be above 0. NULL: no such field */
+    /* name of a field that every answer must have, and that must be above 0 if it is a number;
+     * other answers count as errors. NULL: no such field */
     const char *needs;
-    /* 1: the script keeps running, and answers each line that it gets on standard input with one
-     * line; 0: it prints one answer and ends */
+    /* 1: the script keeps running, and answers each line of its standard input with one line; 0: it
+     * prints one answer and exits */
     int stays;
     /* number of cores that the child process may use; 0: all cores that this process may use */
     int threads;
@@ -225,7 +227,7 @@ int bench_script_ask(bench_child *c, const char *line, json_t **answer, sgt_erro
  * script SIGTERM. If it has not ended after five seconds, kill it. NULL is allowed. */
 void bench_script_close(bench_child *c);
 
-/* Run a script that does not stay: start it, read its answer, and close it. */
+/* Run a script that prints one answer (s->stays is 0): start it, read the answer, and close it. */
 int bench_script_run(const bench_script *s, json_t **answer, sgt_error *err);
 
 /* Create a file in memory with the content text[n]. Returns its descriptor, which child processes

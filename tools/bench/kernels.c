@@ -116,8 +116,8 @@ static void add_linear(const char *layer, size_t in, size_t out)
 static void add_products(void)
 {
     size_t C = state.options.model.channels, N = rows_of(), S = SIDE;
-    /* V: the padded vocabulary size, a multiple of 64. This is the number of columns that the
-     * matrix product of the output head has */
+    /* V: number of columns of the output head's matrix product, which is the vocabulary size
+     * rounded up to a multiple of 64 */
     size_t V = ((size_t)state.options.model.vocab + 63) / 64 * 64;
     add_product("peak", "", (sgt_cuda_gemm_shape){.m = S, .n = S, .k = S}, SGT_EPILOGUE_NONE);
     add_linear("qkv", C, 3 * C);
@@ -133,9 +133,9 @@ static void add_products(void)
 }
 
 /* Add two rows for one implementation of attention: its forward and its backward pass. Their speed
- * is the number of floating-point operations divided by the time. The forward pass counts as two
- * (T, T) matrix products per head, the backward pass as five; of each, only the half that the
- * causal mask leaves counts. */
+ * in FLOP/s is computed from the floating-point operations of matrix products only. Per head, the
+ * forward pass counts as two products with a (T, T) matrix, and the backward pass as five. Half of
+ * each product counts, because the causal mask makes the other half unnecessary. */
 static void add_attention(const char *name, sgt_attention attention)
 {
     double product = (double)rows_of() * state.options.seq * state.options.model.channels;

@@ -75,18 +75,19 @@ static const sgt_program program = {
                 "  sgt-bench loader out/ --cold --loader mmap,uring --outputs u16 --json\n"
                 "  sgt-bench loader out/ --peer python3"};
 
-/* Values of loader_row.maker, in addition to those of sgt_reader: what makes the batches that a row
- * of the table measures */
+/* Values of loader_row.maker, which states what a row of the table measures. Values below
+ * SGT_READERS are readers of the loader (sgt_reader); these are the others. */
 enum {
     MEMCPY = SGT_READERS, /* memcpy of the windows that the readers copy */
-    FIO,   /* fio, which reads the same number of bytes from the disk and discards them */
-    PYTHON /* the first of `peers` */
+    /* fio, which reads as many bytes from the disk as a reader would, and discards them */
+    FIO,
+    PYTHON /* PYTHON + i: peers[i] */
 };
 static int is_reader(int maker) { return maker < SGT_READERS; }
 static int is_python(int maker) { return maker >= PYTHON; }
 
-/* fio only reads bytes and makes no ids. In the list of outputs it has the value BYTES, which is
- * shown as "-". The other outputs have these names, in the order of sgt_output */
+/* BYTES: value of loader_row.output for fio, which reads bytes but outputs no ids; it is printed as
+ * "-". output_words has the names of the other outputs, in the order of sgt_output */
 enum { BYTES = SGT_OUTPUTS };
 static const char *const output_words[] = {"u16", "i32", "i64", "i32-rows", NULL};
 
@@ -106,10 +107,11 @@ static const char *name_of(int maker)
     return is_python(maker) ? peers[maker - PYTHON].name : maker == FIO ? "fio" : "memcpy";
 }
 
-/* Where the set's data is when a row is measured. Only mmap and readers of the disk depend on this.
- * COLD: not in the page cache, so the disk is read. CACHED: in the page cache, but not yet mapped
- * into this process, as in the first epoch. MAPPED: in the page cache, with all pages mapped, as in
- * later epochs. WARM: everything else that does not read the disk. */
+/* Where the set's data is before a row of the table is measured. COLD: not in the page cache, so
+ * the disk is read. CACHED: in the page cache, but not yet mapped into this process, as in the
+ * first epoch. MAPPED: in the page cache, with all pages mapped, as in later epochs. Only the mmap
+ * reader has rows in the states CACHED and MAPPED. WARM: used for all other rows that do not read
+ * the disk. */
 typedef enum set_state { WARM, MAPPED, CACHED, COLD } set_state;
 static const char *const state_names[] = {"warm", "mapped", "cached", "cold"};
 
@@ -120,10 +122,11 @@ typedef struct loader_row {
     set_state pass;
 } loader_row;
 
-/* A source of batches that all threads of a slice share. Usually it is a loader with the reader to
- * be measured. If `windows` is set, it is memcpy instead: it copies windows at the same offsets as
- * a loader would, from memory as large as the set. This memory is in huge pages, already mapped. It
- * holds no tokens, because their values do not affect the speed. */
+/* A source of batches that all threads of a slice share. It is either a loader with the reader to
+ * be measured, or, if `windows` is set, the `memcpy` source. The latter copies windows from a
+ * buffer as large as the set, in the order in which a loader would draw them. The buffer holds no
+ * tokens, because their values do not affect the speed. It is in huge pages that are already
+ * mapped, so `memcpy` shows how fast a loader could be at best. */
 typedef struct drawer {
     sgt_loader *loader;
     uint64_t epoch;       /* number of windows in an epoch */
@@ -133,7 +136,8 @@ typedef struct drawer {
     uint64_t next; /* first batch of the next slice */
     double opened_s;
     const char **windows; /* (WINDOWS) */
-    /* memory for memcpy, as large as the set's tokens, or smaller if memory is short */
+    /* buffer from which `memcpy` copies. It is as large as the set's tokens, or smaller if too
+     * little memory is free */
     sgt_arena memory;
 } drawer;
 
@@ -146,18 +150,19 @@ static struct {
     sgt_loader_options options; /* of `set` */
     sgt_loader *set; /* loader that only lists the shards; no batches are drawn from it */
     sgt_loader_info info;
-    /* The set is opened many times, with several readers, but its notices are printed only once.
-     * speaker: reader whose notices are printed; spoke: 1 once they have been printed */
+    /* The set is opened many times, with several readers, but the notices about it are printed only
+     * once. speaker: reader with which they are printed; spoke: 1 once they have been printed */
     int speaker, spoke;
     /* the current measurement */
     double seconds; /* seconds of a slice */
     int warm_up;    /* 1: this turn is a warm-up, and its figures are ignored */
-    /* sources that stay open between turns, indexed by `maker`: memcpy, and readers that are
-     * measured in the state WARM or MAPPED */
+    /* [maker]: source of batches that stays open between turns. Only `memcpy` and readers that are
+     * measured in the state WARM or MAPPED have one */
     drawer drawers[MEMCPY + 1];
     int fits; /* 1: all shards fit into the page cache */
-    /* number of rows that slices in the state COLD have drawn so far, from the first row of the run
-     * on. The next such slice begins after them, so that no row is read from the disk twice */
+    /* number of rows, counted from the start of the first epoch, that slices in the state COLD have
+     * already drawn. The next COLD slice begins after them, so that no row is read from the disk
+     * twice */
     uint64_t cold_rows;
     bench_script script; /* loaders.py */
     bench_child *python; /* NULL: not started */
@@ -273,8 +278,9 @@ static int add_rows(sgt_error *err)
 
 /* ---- drawing batches with a reader or with memcpy ---- */
 
-/* number of batches to skip after a COLD slice, because readers may already have read some of them
- * ahead. They read fewer than AHEAD batches ahead, so no window is read twice */
+/* number of batches that are skipped after a COLD slice. Readers read ahead, but fewer than AHEAD
+ * batches. Skipping as many ensures that the next slice reads no window that this slice has read
+ * ahead */
 #define AHEAD 64
 
 static void drawer_close(drawer *d)
@@ -288,9 +294,9 @@ static void drawer_close(drawer *d)
     *d = (drawer){0};
 }
 
-/* Return the size in bytes of one thread's batch buffer. It is that of the largest output (int64
- * inputs and targets), whatever the output measured, so that no output has an advantage because its
- * buffer fits into a smaller cache. */
+/* Return the size in bytes of one thread's batch buffer. Every output gets a buffer for the largest
+ * one, int64 inputs and targets. With buffers of different sizes, small outputs would have the
+ * advantage of fitting into a smaller cache. */
 static size_t batch_bytes(void)
 {
     return (o.batch * (o.seq + 1) * 2 * sizeof(int64_t) + 63) / 64 * 64;
@@ -331,12 +337,12 @@ static int drawer_open(drawer *d, const loader_row *r, sgt_error *err)
 
 /* minimum size in bytes of the memory for memcpy, enough for the longest row */
 #define LEAST_BYTES ((uint64_t)4 << 20)
-/* number of windows that memcpy copies, one after another and then again from the first; 512 MiB if
- * T = 1024. Their addresses are computed before the clock starts */
+/* number of windows that `memcpy` copies before it starts again with the first one; together 512
+ * MiB if T = 1024 and ids have 2 bytes. Their addresses are computed before the clock starts */
 #define WINDOWS ((size_t)1 << 18)
 
-/* Map the memory that memcpy copies from. It is as large as the set's tokens, but at most a third
- * of the free memory. */
+/* Map the buffer from which `memcpy` copies. It is as large as the set's tokens, but at most a
+ * third of the free memory. */
 static int map_memory(drawer *d, sgt_error *err)
 {
     sgt_memory memory;
@@ -346,8 +352,9 @@ static int map_memory(drawer *d, sgt_error *err)
     return sgt_arena_map(&d->memory, (size_t)(bytes > LEAST_BYTES ? bytes : LEAST_BYTES), 1, err);
 }
 
-/* Open the source `memcpy`. Its windows are those that every reader draws, computed by a loader.
- * That loader uses the reader mmap only because it opens fastest. */
+/* Open the `memcpy` source. It copies the windows that a reader would draw, so a loader is opened
+ * to compute their positions. All readers draw the same windows; the mmap reader is used because it
+ * opens fastest. */
 static int open_memcpy(drawer *d, const loader_row *r, sgt_error *err)
 {
     sgt_loader *l = NULL;
@@ -415,10 +422,10 @@ static int fill_cache(sgt_error *err)
 }
 
 /* Return the number of batches per thread after which the set must be opened again, because its
- * data is no longer in the row's state; 0: never. In the state CACHED, this is one epoch, after
- * which all pages are mapped. In the state COLD, it is the number of batches that read about a
- * tenth of the set's pages. In later batches, more and more windows would be in pages that have
- * been read already. */
+ * data has left the state that the row measures; 0: never. In the state CACHED, this is one epoch,
+ * after which all pages are mapped. In the state COLD, it is the number of batches that together
+ * read about a tenth of the set's pages. After that, too many windows would be in pages that
+ * earlier windows have brought into the page cache. */
 static uint64_t batches_until_reopened(const drawer *d, const loader_row *r)
 {
     uint64_t rows = o.batch * (uint64_t)r->threads;
@@ -429,10 +436,11 @@ static uint64_t batches_until_reopened(const drawer *d, const loader_row *r)
     return n ? n : 1;
 }
 
-/* Measure sampling block in entire pools of blocks, because the reader reads entire pools ahead.
- * First draw POOLS_BEFORE pools without measuring them, then measure pools until the time is over.
- * So the reader is equally far ahead at the start and at the end of the measurement, and the pages
- * of its memory have been faulted in before. No page is read twice within an epoch. */
+/* Measure `--sampling block`, for which the reader reads ahead in entire pools of blocks. Only
+ * entire pools are measured, so that the reader is equally far ahead at the start and at the end:
+ * as much is then read from the disk as is used. First POOLS_BEFORE pools are drawn without being
+ * measured, because the reader must have begun to read ahead, and the pages of its buffers must
+ * have been faulted in. No page is read twice within an epoch. */
 enum { POOLS_BEFORE = 3 };
 static int draw_pools(drawer *d, const loader_row *r, double seconds, loader_slice *sum,
                       sgt_error *err)
@@ -452,15 +460,15 @@ static int draw_pools(drawer *d, const loader_row *r, double seconds, loader_sli
     return rc;
 }
 
-/* maximum number of times that the set is opened in one turn without --cold. Without a limit,
- * opening a small set again and again would take most of the time */
+/* without --cold, maximum number of times that the set is opened in one turn. Without this limit, a
+ * small set would be opened so often that most of the time goes into opening */
 enum { OPENED_MOST = 10 };
 
-/* Measure a slice of a row whose state does not last: CACHED, which ends when the pages are mapped,
- * or COLD, which ends when they are cached. So the set is opened for this slice, and opened again
- * if a small set is used up within it. (It must be closed before its pages are evicted, because
- * mapped pages cannot be evicted.) The reader preload reads the disk only while it is being
- * opened. */
+/* Measure a slice of a row whose state is destroyed by measuring: CACHED ends when the pages are
+ * mapped, COLD when they are cached. Therefore the set is opened for this slice, and opened again
+ * if a small set is used up within it. For COLD, it must be closed before its pages are evicted,
+ * because mapped pages cannot be evicted. With the preload reader, only opening the set reads the
+ * disk. */
 static int reopened_slice(const loader_row *r, loader_slice *sum, sgt_error *err)
 {
     int cold = r->pass == COLD, reads = cold && r->maker != SGT_READER_PRELOAD;
@@ -549,12 +557,12 @@ static int python_slice(const loader_row *r, loader_slice *s, sgt_error *err)
     return sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: it made no batches", o.peer);
 }
 
-/* MOST_FILES, LIST_BYTES: maximum number of files in the list for fio, and maximum size of that
- * list in bytes; DEPTH: queue depth with which fio and the reader uring read rows; LARGE_DEPTH:
- * fio's queue depth for blocks and sequential reads */
+/* MOST_FILES: maximum number of files in the list for fio; LIST_BYTES: maximum size of that list in
+ * bytes; DEPTH: queue depth for reading single rows, in fio as in the uring reader; LARGE_DEPTH:
+ * fio's queue depth for large requests, which are blocks and sequential reads */
 enum { MOST_FILES = 64, LIST_BYTES = 100000, DEPTH = 128, LARGE_DEPTH = 16 };
-/* minimum duration in seconds of a call of fio. In shorter ones, its start (threads, opening files)
- * would affect the result */
+/* minimum duration in seconds of a run of fio. In a shorter run, starting threads and opening files
+ * would take a noticeable share of the time */
 #define LEAST_SECONDS 0.5
 
 typedef struct fio_run {
@@ -564,8 +572,8 @@ typedef struct fio_run {
     int depth;
 } fio_run;
 
-/* Return the parameters with which fio makes the same requests as the reader uring would. If a
- * request is for a row, it is rounded up to entire pages, since direct reads must be aligned. */
+/* Return the parameters with which fio makes the requests that the uring reader would make. The
+ * size of a row is rounded up to entire pages, because direct I/O must be aligned. */
 static fio_run plan_fio(void)
 {
     if (o.sampling == SGT_SAMPLING_SEQUENTIAL)
@@ -654,10 +662,10 @@ static int run_slice_of(const loader_row *r, loader_slice *sum, sgt_error *err)
     return draw_slice(&state.drawers[r->maker], r, 0, state.seconds, sum, err);
 }
 
-/* Leave out row i, which this machine cannot measure. But if the user asked for the row's reader,
- * return the error rc instead. (Nobody asks for mmap in the state COLD without --cold: that row is
- * added automatically.) A notice is printed only for other programs, and not if fio is just not
- * installed. */
+/* Leave out row i, for which measuring failed with the error rc, if the reason is that this machine
+ * cannot measure it. But if the user asked for the row's reader, return rc instead. (The row of
+ * mmap in the state COLD is added automatically, so the user asked for it only if --cold is given.)
+ * A notice is printed only for other programs, and not if fio is just not installed. */
 static int leave_out(size_t i, int rc, const sgt_error *err)
 {
     const loader_row *r = &state.rows[i];
@@ -835,7 +843,7 @@ static void make_shown(size_t i)
     char name[32];
     const loader_row *r = &state.rows[i];
     json_t *j = bench.rows[i].result;
-    /* memcpy and preload read from memory, so the disk does not limit them */
+    /* `memcpy` and the preload reader read from memory, so the disk does not limit them */
     int from_memory = r->maker == MEMCPY || r->maker == SGT_READER_PRELOAD;
     const char *limit =
         o.cold && json_object_get(j, "fio_fraction") ? "fio_fraction" : "memcpy_fraction";

@@ -23,11 +23,11 @@ struct bench_child {
     const bench_script *s;
     char name[1024]; /* beginning of messages */
     pid_t id;        /* process id; 0: not running */
-    /* socket connected to the child's standard output. If the child stays (s->stays), it is also
-     * connected to the child's standard input */
+    /* socket connected to the child's standard output. If the child keeps running between answers
+     * (s->stays), the socket is also connected to its standard input */
     int line;
-    /* script, errors: descriptors of files in memory that hold the script and the child's standard
-     * error */
+    /* script: descriptor of a file in memory with the script; errors: descriptor of a file in
+     * memory that receives the child's standard error */
     int script, errors;
     FILE *output; /* reads from the socket */
     char *answer; /* buffer with the last answer; its size is `room` */
@@ -73,8 +73,8 @@ static char **arguments(const bench_script *s, char *script, char *words)
     return argv;
 }
 
-/* Start the child process. The socket `theirs` becomes its standard output and, if the child stays,
- * also its standard input. */
+/* Start the child process. The socket `theirs` becomes its standard output. If the child keeps
+ * running between answers (s->stays), it also becomes its standard input. */
 static int start(bench_child *c, int theirs, sgt_error *err)
 {
     const bench_script *s = c->s;
@@ -132,7 +132,8 @@ int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err)
     bench_child *c = calloc(1, sizeof *c);
     if (!c) return sgt_fail_memory(err, NULL);
     c->s = s;
-    /* names in messages begin with --peer if the user named the interpreter with that option */
+    /* for a script, begin messages with --peer, the option with which the user named the
+     * interpreter */
     snprintf(c->name, sizeof c->name, "%s%s", s->text ? "--peer " : "", s->python);
     c->line = c->script = c->errors = -1;
     int rc = open_child(c, err);
@@ -141,14 +142,15 @@ int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err)
     return rc;
 }
 
-/* Wait until the child has ended. If it failed, return SGT_EUNSUPPORTED with its exit status and
- * the last line of its standard error. For a child that should have stayed (s->stays), any end
- * counts as a failure. */
+/* Wait until the child has exited. If it failed, return SGT_EUNSUPPORTED with its exit status and
+ * the last line of its standard error. A child that should have kept running (s->stays) has failed
+ * even if it exited with status 0. */
 static int wait_for_end(bench_child *c, sgt_error *err)
 {
     int status = 0;
     char why[48] = "it ended without an answer", said[1024];
-    /* close the connection, so that the child does not wait until its output is read */
+    /* close the connection, because a child that is writing to it would otherwise wait forever for
+     * this process to read */
     shutdown(c->line, SHUT_RDWR);
     waitpid(c->id, &status, 0);
     c->id = 0;

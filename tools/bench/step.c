@@ -179,8 +179,8 @@ static int estimate(bench_row *row, sgt_error *err)
 }
 
 /* Reset the peak memory that the kernel records for this process (clear_refs in proc(5)), so that
- * each batch size has its own peak. If that fails, the peak reported for a batch size is the
- * highest so far. */
+ * each batch size has its own peak. If resetting fails, the peak reported for a batch size also
+ * covers the batch sizes measured before it. */
 static void reset_peak(void)
 {
     FILE *f = fopen("/proc/self/clear_refs", "we");
@@ -247,9 +247,9 @@ static void add_rest(json_t *rows, const char *name, double ms)
     json_array_append_new(rows, json_pack("{s:s, s:f}", "name", name, "ms", ms));
 }
 
-/* Print a table of the kernels in a step. Kernels can overlap, and there can be gaps between them.
- * So two more rows make the times add up to that of the step: the idle time, and the overlapping
- * time as a negative number. */
+/* Print a table of the kernels in a step. The kernels' times do not add up to the time of the step,
+ * because kernels can overlap and there can be gaps between them. Two rows make up the difference:
+ * the idle time, and the time in which kernels overlap, as a negative number. */
 static void show_parts(const json_t *top)
 {
     static const bench_column columns[] = {{"name", "kernel", .kind = BENCH_TEXT},

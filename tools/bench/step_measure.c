@@ -26,8 +26,8 @@ typedef struct spans {
     struct interval {
         uint64_t start, end; /* nanoseconds */
     } * of;
-    /* Numbers of intervals. count: those in `of`; room: those for which `of` has memory; launches:
-     * those that are kernels rather than copies or fills */
+    /* count: number of intervals in `of`; room: allocated size of `of`, in intervals; launches:
+     * number of those intervals that are kernels, not copies or fills */
     size_t count, room, launches;
     int lost; /* 1: memory ran out */
 } spans;
@@ -110,8 +110,8 @@ typedef struct coder {
     sgt_cursor *cursor;
     sgt_vocab *vocab;
     sgt_encoder *encoder;
-    /* rows: ids of the step's rows; ids: buffer for the ids after decoding and tokenizing them
-     * again */
+    /* rows: ids of the step's rows; ids: buffer for the ids that tokenizing the decoded rows
+     * gives */
     uint16_t *rows, *ids;
     size_t room;
 } coder;
@@ -130,8 +130,9 @@ typedef struct measurement {
     const sgt_cupti_calls *calls;
     sgt_cupti *cupti;
     spans spans;
-    /* rc, why: first failure in a callback, which makes the measurement fail; unrecorded,
-     * why_unrecorded: first failure of CUPTI, which makes the measurement fail only with --parts */
+    /* rc, why: first failure of a callback; the measurement then fails. unrecorded, why_unrecorded:
+     * first failure of CUPTI; the measurement then fails only with --parts, because otherwise CUPTI
+     * only counts kernels */
     int rc, unrecorded;
     sgt_error why, why_unrecorded;
 } measurement;
@@ -146,8 +147,8 @@ static unsigned recorded_steps(const step_run *run)
 
 /* ---- random tokens, and text ---- */
 
-/* number of positions in the file of random tokens at which a row can begin. The file is longer
- * than this by one row */
+/* number of positions at which a row can begin in the file of random tokens. The file has one more
+ * row of tokens, so that a row can begin even at the last of these positions */
 enum { RANDOM_TOKENS = 1 << 20 };
 
 /* Write random tokens to a file in memory, in the format of a shard without a header. Return its
@@ -313,9 +314,9 @@ static void on_step(void *ctx, const sgt_metrics *s, uint64_t steps, uint64_t fi
     if (done < steps) begin_step(m, done);
 }
 
-/* Train on the data of m->config. Training waits until all steps have ended before it saves a
- * checkpoint. So save_every is set to the number of measured steps: otherwise some of them could
- * still be running when recording begins. */
+/* Train on the data of m->config. When CUPTI begins to record, no measured step may still be
+ * running. Training waits until all steps have ended before it saves a checkpoint, so save_every is
+ * set to the number of measured steps. */
 static int train(measurement *m, sgt_error *err)
 {
     sgt_training_result r;

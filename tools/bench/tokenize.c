@@ -81,14 +81,14 @@ static struct {
     uint64_t bytes;              /* total size of the inputs */
     piece *pieces;               /* the inputs in memory */
     size_t count, room, longest; /* longest: bytes of the longest piece */
-    /* The next two arrays are indexed by row of the table. The first row is our encoder. The next
-     * rows may be our encoder with two other ways to split text. The last rows are other
+    /* vocabs and peers have one element for each row of the table. Row 0 is our encoder. It may be
+     * followed by two rows for our encoder with other ways to split text. The last rows are other
      * tokenizers. */
     /* vocabulary of our encoder; NULL: the row is another tokenizer */
     sgt_vocab *vocabs[BENCH_ROWS];
     /* name that bpe.py has for the row's tokenizer; NULL: the row is our encoder */
     const char *peers[BENCH_ROWS];
-    /* used with --disk. work: path of a temporary folder; out: path in that folder to which a
+    /* only for --disk. work: path of a temporary folder; out: path in that folder at which a
      * command writes its output */
     char work[SGT_PATH], out[SGT_PATH];
     int threads;
@@ -100,15 +100,17 @@ static struct {
 
 /* ---- the text ---- */
 
-/* usual size in bytes of the pieces into which text is cut, as sgt-tokenize cuts documents. A piece
- * is longer if the text cannot be cut within this size */
+/* usual size in bytes of the pieces into which text is cut. sgt-tokenize cuts documents into pieces
+ * of this size, too. A piece is longer if it has no position at which a cut leaves the tokens
+ * unchanged */
 #define PIECE_BYTES ((size_t)256 << 10)
 /* maximum size in bytes of an input, larger than the memory of any machine */
 #define MOST_BYTES ((size_t)1 << 40)
 
-/* Cut the text of a file into pieces. A cut must not change the tokens, so it is made at the last
- * suitable position within PIECE_BYTES. If there is none, the search is repeated with twice as many
- * bytes until one is found. Takes ownership of `file`, even on failure. */
+/* Cut the text of a file into pieces without changing its tokens. Each piece ends at the last
+ * position within its first PIECE_BYTES at which a cut leaves the tokens unchanged. If there is no
+ * such position, the search is repeated within twice as many bytes until there is one. Takes
+ * ownership of `file`, even on failure. */
 static int add_pieces(char *file, size_t n, sgt_error *err)
 {
     const sgt_vocab *vocab = state.vocabs[0];
@@ -170,8 +172,8 @@ static int allocate_ids(sgt_error *err)
 }
 
 /* Tokenize pieces until none is left; each thread takes the next piece when it has finished one.
- * This is a single unit of work for bench_run, so `k` is not used: each thread calls this function
- * once per pass over the text. */
+ * bench_run calls this function only once per thread, because a pass over the text counts as a
+ * single unit of work. Therefore the index `k` of the unit is not used. */
 static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     const coder *c = &state.coders[thread];
