@@ -15,8 +15,9 @@
 
 static uint32_t local_batch(const sgt_loader *l) { return l->o.batch / l->o.ranks; }
 
-/* flags of a piece, stored in sgt_window.block if rows consist of documents. If rows are windows of
- * tokens, the sampler stores a block index in that field instead */
+/* Flags of a piece. If rows consist of documents, they are stored in sgt_window.block, because the
+ * piece needs no block index. If rows are windows of tokens, that field holds the block index from
+ * the sampler, and there are no flags */
 enum {
     BEGINS = 1,  /* a document begins at the first token of the piece */
     ENDS_ROW = 2 /* the piece is the last piece of its row; padding may follow it */
@@ -52,7 +53,8 @@ int sgt_batch_open(sgt_loader_batch *b, const sgt_loader *l)
         b->starts = reallocarray(NULL, n, ((size_t)l->o.seq + 1) * sizeof *b->starts);
         b->begins = reallocarray(NULL, n, 3 * (size_t)l->o.seq * sizeof *b->begins);
         if (!b->row_starts || !b->starts || !b->begins) return 0;
-        /* the allocation of b->begins has room for three arrays: begins, positions and ids */
+        /* The memory at b->begins has room for three arrays, begins, positions and ids, one after
+         * another. If option `documents` is 2, only begins is used. */
         b->positions = l->o.documents > 1 ? NULL : b->begins + n * l->o.seq;
         b->ids = b->positions ? b->positions + n * l->o.seq : NULL;
     }
@@ -195,8 +197,8 @@ static int draw_pieces(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, uint64
 
 /* Predict which batch will be read `after` (at least 1) batches from now: set *index to its index,
  * and return whether there is a prediction. If batches are read in descending order, the stride is
- * negative, and is stored as a very large unsigned number. Multiples of it overflow, so there is
- * then a prediction only for `after` = 1. */
+ * negative; it is stored modulo 2^64, as a very large number. Because multiples of it overflow,
+ * there is then a prediction only for `after` = 1. */
 static int is_coming(const sgt_cursor *c, uint32_t after, uint64_t *index)
 {
     uint64_t further;
@@ -214,8 +216,8 @@ static uint32_t turn_of(const sgt_loader *l, const sgt_pieces *b, uint32_t from)
 }
 
 /* Announce pieces to the reader, first those of the current batch and then those of the predicted
- * batches, until the reader accepts no more. Batches are announced one after another. So only the
- * last batch drawn can have pieces that have not been announced. */
+ * batches, until the reader accepts no more. Because batches are announced one after another, only
+ * the last batch drawn can have pieces that have not been announced. */
 static void announce_pieces(const sgt_loader *l, sgt_cursor *c)
 {
     uint64_t index;
@@ -241,9 +243,10 @@ static void forget_pieces(const sgt_loader *l, sgt_cursor *c)
 
 /* ---- writing rows ---- */
 
-/* Prefetch tokens into the CPU's caches, one group of pieces at a time. Call this before copying
- * piece i of n. If piece i is the first of its group, the next group's tokens are prefetched while
- * this group is copied. At piece 0, both the first and the second group are prefetched. */
+/* Prefetch tokens into the CPU's caches, one group of `group` pieces at a time. Call this before
+ * copying piece i of n; it does something only if piece i is the first of its group. It then
+ * prefetches the next group, which is copied after this one. At piece 0, it prefetches both the
+ * first and the second group. */
 static inline void prefetch_group(const void **tokens, const sgt_window *pieces, size_t width,
                                   uint32_t i, uint32_t n, uint32_t group)
 {
@@ -264,9 +267,9 @@ static int fail_id(const sgt_loader *l, const sgt_window *w, const void *ids, sg
                             l->set.vocab, err);
 }
 
-/* Write the n tokens of a piece to the current row, and return the largest id. Within a row, the
- * target of a piece's last token is the first token of the next piece. So writing a piece also sets
- * that last missing target of the piece before it. */
+/* Write the n tokens of a piece to the current row, and return the largest id. The target of a
+ * token is the token after it. For the last token of a piece, this is the first token of the row's
+ * next piece, so that target is set only when the next piece is written. */
 static uint32_t put_piece(const sgt_loader *l, const sgt_cursor *c, const sgt_loader_batch *b,
                           const void *from, uint32_t n)
 {
@@ -295,8 +298,8 @@ static void pad_row(const sgt_loader *l, const sgt_cursor *c, const sgt_loader_b
 }
 
 /* Append the document starts in a piece to b->starts. In a shard without an .idx file, this
- * searches the piece for end-of-text ids. So call it right after the piece was copied, while its
- * tokens are in the CPU's caches. */
+ * searches the piece for end-of-text ids. Therefore, call it right after the piece was copied,
+ * while its tokens are still in the CPU's caches. */
 static void find_starts(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b,
                         const sgt_window *w, const void *from)
 {

@@ -17,9 +17,9 @@ struct sgt_loader {
     sgt_set set; /* the shards of all sets, concatenated in the order of the sets */
     sgt_loader_set_info *sets;
     uint32_t set_count;
-    /* where each document begins; filled in if the sampling is documents or packed, or if the
-     * option `documents` is set. For packed, everything but documents.count is freed once the plans
-     * are made */
+    /* where each document begins; filled in if the sampling is `documents` or `packed`, or if the
+     * option `documents` is set. For `packed`, only documents.count remains after the plans of
+     * packed rows have been made; the rest is freed */
     sgt_documents documents;
     /* (set_count): one plan per set, which assigns the set's documents to packed rows; NULL unless
      * the sampling is packed */
@@ -37,7 +37,7 @@ typedef struct sgt_pieces {
     uint64_t index; /* of the batch */
     sgt_window *pieces;
     size_t room;
-    /* count: number of pieces in the batch; told: number of pieces, from the first on, that have
+    /* count: number of pieces in the batch; told: how many of them, counted from the first, have
      * been announced to the reader, so that it can read them ahead */
     uint32_t count, told;
 } sgt_pieces;
@@ -47,9 +47,10 @@ struct sgt_cursor {
     void *reader_cursor;
     sgt_mix_memo *memo;
 
-    /* Ring buffer of `size` batches. ring[at] is the current batch. The elements after it are
-     * batches drawn ahead; from one to the next, the batch index grows by `stride`. `drawn` is the
-     * number of elements in use, including the current batch; 0: there is no current batch */
+    /* Ring buffer of `size` batches. ring[at] is the current batch, and the elements after it are
+     * batches drawn ahead. The batch index grows by `stride` from one element to the next. `drawn`
+     * is the number of elements in use, including the current batch; 0 means that there is no
+     * current batch */
     sgt_pieces *ring;
     uint32_t size, at, drawn;
     /* Prediction of the batches that will be read. last: index of the batch read last; step:
@@ -60,17 +61,17 @@ struct sgt_cursor {
 
     /* (local_batch): for each piece of the last fetch, the address of its first token */
     const void **tokens;
-    /* progress in writing the current batch. row: index of the row to which the next piece is
-     * written; token: position of the piece's first token in that row; found: number of document
-     * starts found so far */
+    /* progress in writing the current batch. row: index of the row to which the next piece will be
+     * written; token: position in that row at which the piece's first token will be written; found:
+     * number of document starts found so far in the batch */
     uint32_t row, token, found;
     /* the batch that the last sgt_loader_read wrote. Its inputs and targets are in the caller's
      * buffer; its other arrays belong to the cursor */
     sgt_loader_batch own;
 
-    /* The next three fields are NULL unless the sampling is documents or packed */
-    /* (local_batch): the batch's rows as l->mix drew them: each is the index of a document or of a
-     * packed row, whose tokens are still to be found */
+    /* The next three fields are NULL unless the sampling is `documents` or `packed` */
+    /* (local_batch): the rows of the batch as l->mix drew them. Each one identifies a document or a
+     * packed row by its index; the tokens are found in a later step */
     sgt_window *rows;
     sgt_pack_piece *documents; /* (T+1): the documents of one packed row */
     sgt_pack_memo *packed;

@@ -490,9 +490,9 @@ int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *s, uint64_t *
     FILE *f = open_memstream(&text, &n);
     if (!f) return sgt_fail_memory(err, "the saved position");
     /* Equal hashes do not prove that the data is the same: two splits of one folder have the same
-     * manifest and so the same hash. So compare the number of tokens, too, but only if the row
-     * length and the sampling are unchanged. They decide which shards are left out as too short,
-     * and so affect the number of tokens. */
+     * manifest and so the same hash. Therefore, compare the number of tokens, too, but only if the
+     * row length and the sampling are unchanged: these decide which shards are left out as too
+     * short, and thereby change the number of tokens. */
     if (now.hash != was.hash ||
         (now.tokens != was.tokens && now.seq == was.seq && now.sampling == was.sampling))
         fprintf(f,

@@ -15,8 +15,8 @@ void sgt_wait_init(pthread_cond_t *c);
 
 /* Wait until the condition *c is signalled, for at most `ms` milliseconds. *c must be initialized
  * by sgt_wait_init. As with pthread_cond_wait, the caller holds *m and checks its condition again
- * afterwards. A Unix signal does not end the wait. So a thread that can be asked to stop should use
- * a short limit, about 100 ms, and check for the request after each wait. */
+ * afterwards. A Unix signal does not end the wait. Therefore, a thread that can be asked to stop by
+ * a signal should use a short limit, about 100 ms, and check for the request after each wait. */
 void sgt_wait(pthread_cond_t *c, pthread_mutex_t *m, int ms);
 
 #ifdef __cplusplus

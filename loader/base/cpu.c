@@ -19,12 +19,12 @@
 enum { AMX_LEVEL = SGT_CPU_LEVELS, NAMES };
 const char *const sgt_cpu_names[NAMES] = {"plain", "avx2", "avx512", "amx"};
 
-/* `detected` is what CPUID reported about this machine, or 0 if it has not been asked yet. Its
- * LEVEL bits are a number, the level. BF16 and VBMI2 are flags for features. The flag ASKED is set
- * in every reported value, so that none is 0. Several threads may ask at the same time; all store
- * the same value, so relaxed atomics suffice. CPUID is executed only once, because under a
- * hypervisor it takes microseconds. `limit` is the highest level that sgt_cpu_limit allows, or -1
- * for no limit. */
+/* `detected` is what CPUID reported about this machine, or 0 if CPUID has not been executed yet.
+ * The bits LEVEL of `detected` hold the machine's level; BF16 and VBMI2 are flags for features. The
+ * flag ASKED is always set once CPUID has been executed, so that no result is 0. Several threads
+ * may execute CPUID at the same time; all store the same value, so relaxed atomics suffice. CPUID
+ * is executed only once, because under a hypervisor it takes microseconds. `limit` is the highest
+ * level that sgt_cpu_limit allows, or -1 for no limit. */
 enum { LEVEL = 7, BF16 = 8, VBMI2 = 16, ASKED = 32 };
 static int detected, limit = -1;
 
@@ -46,8 +46,8 @@ static int detect(void)
      * features. */
     if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 5 & 1) features |= BF16;
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
-        /* AMX needs AMX-TILE and AMX-BF16, and also AVX512-BF16, with which the AMX kernels round
-         * to bfloat16 */
+        /* The AMX kernels need AMX-TILE and AMX-BF16, and also AVX512-BF16, because they use its
+         * instructions to round to bfloat16 */
         amx = (d >> 22 & 1) && (d >> 24 & 1) && features;
         if ((c >> 1 & 1) && (c >> 6 & 1)) features |= VBMI2;
     }

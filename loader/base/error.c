@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* size in bytes of a message without errno's text: enough for two paths and some words */
+/* size in bytes of a message before errno's text is appended: enough for two paths and some
+ * words */
 #define ROOM 8744
 
 /* Return the length in bytes of the UTF-8 character at s if it can be shown in a terminal. Return 0
@@ -65,8 +66,9 @@ static void cut_middle(char *text, size_t size, const char *from)
 
 static void format_into(char *text, size_t size, const char *fmt, va_list args)
 {
-    /* raw: the formatted message; shown: the same message with each unprintable byte as \xNN. That
-     * takes four bytes, so `shown` is four times as large. */
+    /* raw: the formatted message; shown: the same message, in which each unprintable byte is
+     * replaced by \xNN. This takes four bytes per byte, so `shown` is four times as large as
+     * `raw`. */
     char raw[ROOM + 256], shown[4 * sizeof raw];
     if (vsnprintf(raw, sizeof raw, fmt, args) < 0) *raw = 0;
     cut_middle(text, size, sgt_printable(shown, sizeof shown, raw));

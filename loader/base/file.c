@@ -180,8 +180,8 @@ int sgt_stream_get(char **out, size_t *n, FILE *f, const char *name, size_t max,
         free(buf);
         return rc;
     }
-    /* `used` is a valid index: the last call of fread could have stored at least one byte, and
-     * stored none, so the buffer still has room for the NUL. */
+    /* `buf` has room for the NUL at index `used`: the last call of fread had room for at least one
+     * more byte, but stored none. */
     buf[used] = 0;
     *out = buf;
     *n = used;
@@ -256,8 +256,8 @@ int sgt_make_folders(const char *path, sgt_error *err)
     int rc = mkdir(path, 0777);
     if (!*path) return sgt_fail_errno(err, "an empty name");
     if (rc < 0 && (errno == ENOENT || errno == ENOTDIR)) {
-        /* allocate the copy: on the stack it could overflow, because this function calls itself for
-         * each of up to two thousand folders in a path */
+        /* copy the path to the heap: on the stack, the copies could overflow it, because this
+         * function calls itself for each of up to two thousand folders in a path */
         char *above = strdup(path);
         rc = above ? sgt_make_folders(dirname(above), err) : sgt_fail_memory(err, path);
         free(above);

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* maximum number of ids of a vocabulary or model, several times the size of any vocabulary in use.
- * It is 2^20 because the tokenizer's table of token pairs (vocab.h) stores each id in 20 bits */
+/* maximum number of ids in a vocabulary, several times the size of any vocabulary in use. It is
+ * 2^20 because the tokenizer's table of token pairs (vocab.h) stores each id in 20 bits */
 #define SGT_MOST_IDS (UINT32_C(1) << 20)
 /* maximum size in bytes of a vocabulary file: enough for a tokenizer.json that has SGT_MOST_IDS ids
  * and is written with one JSON value per line */
@@ -23,8 +23,8 @@
     "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>", "<｜end▁of▁sentence｜>", \
         "[EOS]", "<EOS_TOKEN>", "<EOT>"
 
-/* Return the exclusive upper bound of ids for data that does not state its vocabulary size. `width`
- * is the bytes per id. */
+/* Return the default exclusive upper bound of ids, for data that does not state the size of its
+ * vocabulary. `width` is the number of bytes per id. */
 static inline uint32_t sgt_ids_bound(size_t width)
 {
     return width == 2 ? SGT_GPT2_IDS : SGT_MOST_IDS;

@@ -30,12 +30,14 @@ typedef struct sgt_library {
     const char *const *names; /* file names to try in this order; the list ends with NULL */
     /* functions to look up; the list ends with an entry whose name is NULL */
     const sgt_symbol *symbols;
-    /* advice that is appended to the error if the library cannot be loaded; NULL: none */
+    /* advice on how to install the library; it is appended to the error if the library cannot be
+     * loaded. NULL: none */
     const char *install;
-    /* advice that is appended to the error if the library lacks a function; NULL: none */
+    /* advice on which version is needed; it is appended to the error if the library lacks a
+     * function. NULL: none */
     const char *version;
-    /* function that checks the library, for example its version, after the table is filled. It may
-     * return an error, and sgt_library_load then fails with that error. NULL: no check */
+    /* function that checks the loaded library, for example its version, after the table has been
+     * filled. If it returns an error, sgt_library_load fails with that error. NULL: no check */
     int (*ready)(void *library, sgt_error *err);
     pthread_mutex_t lock;
     int loaded;

@@ -63,7 +63,7 @@ static const sgt_magic *find(const number *table, size_t count, const uint8_t *p
 
 /* Return whether p[n] begins with the header of a tar archive. Old archives have no magic number,
  * so check the header's checksum: eight octal digits, equal to the sum of all bytes of the header.
- * In that sum the digits themselves count as blanks. */
+ * For that sum, the eight bytes of the checksum itself count as blanks. */
 static int is_tar(const uint8_t *p, size_t n)
 {
     unsigned sum = 0;
@@ -139,9 +139,9 @@ static wide count_units(const uint8_t *p, size_t n, size_t width, int big)
 }
 
 /* Return the format of p[n] if it looks like UTF-16 or UTF-32 text, or like an array of 16-bit or
- * 32-bit integers that are mostly small. Otherwise return NULL. It counts as integers, not as text,
- * if some units are 0 or do not occur in text for another reason. If more than half of the 32-bit
- * units are 0, the data does not count as 32-bit. `whole`: p[n] is the entire file. */
+ * 32-bit integers that are mostly small. Otherwise return NULL. The data counts as integers, not as
+ * text, if some units are 0 or cannot occur in text for another reason. If more than half of the
+ * 32-bit units are 0, the data does not count as 32-bit. `whole`: p[n] is the entire file. */
 static const sgt_magic *find_wide(const uint8_t *p, size_t n, int whole)
 {
     static const sgt_magic texts[] = {CONVERT("UTF-16LE"), CONVERT("UTF-16BE"), CONVERT("UTF-32LE"),
@@ -157,7 +157,8 @@ static const sgt_magic *find_wide(const uint8_t *p, size_t n, int whole)
         const wide w = count_units(p, n, 2, big);
         /* ASCII: every second byte is NUL */
         if (4 * w.narrow >= 3 * w.count) return w.odd || w.zeros ? &figures[0] : &texts[big];
-        /* text of a non-Latin alphabet, in which only blanks and line ends are ASCII */
+        /* text of a non-Latin alphabet, in which few characters besides blanks and line ends are
+         * ASCII */
         if (!w.zeros && !w.odd && w.narrow >= 16 && 16 * w.narrow >= w.count &&
             8 * w.swapped <= w.narrow && 8 * (w.narrow + w.close) >= 7 * w.count)
             return &texts[big];

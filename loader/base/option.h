@@ -1,7 +1,7 @@
 /* option.h: the description of one command-line option. Parsing, --help, shell completion, --config
  * files and range checks all use this description. Each program has a table of its options
- * (tools/cli/options.h). Options that define a training run are in the table of train/config.c,
- * which several programs share. */
+ * (tools/cli/options.h). Options that define a training run are in one table in train/config.c,
+ * because several programs share them. */
 #ifndef SGT_OPTION_H
 #define SGT_OPTION_H
 
@@ -24,9 +24,9 @@ typedef enum sgt_option_kind {
     SGT_OPT_CHOICE,  /* const char *: one of the words in `value`, which are separated by | */
     SGT_OPT_WORD,    /* int: index of the given word among those in `value` or `choices` */
     SGT_OPT_LIST,    /* sgt_option_list: the values of all occurrences of the option */
-    /* in a program's table: this entry stands for all options of section `section` in the table of
-     * train/config.c, which are inserted here. `name` is the heading printed above them; "": no
-     * heading */
+    /* in a program's table: placeholder for all options of section `section` in the table of
+     * train/config.c, which are inserted at this position. `name` is the heading that --help prints
+     * above them; "": no heading */
     SGT_OPT_ROWS
 } sgt_option_kind;
 
@@ -58,10 +58,11 @@ typedef struct sgt_option {
     /* list that ends with NULL. For a WORD: its words, in the order of their indices. For a LIST:
      * the words that --help shows */
     const char *const *choices;
-    /* 1: the value must be less than `max`, and must stay so when it is rounded to float */
+    /* 1: `max` is an exclusive bound. The value must be less than `max`, even after it has been
+     * rounded to float */
     int below;
-    /* in a program's table: the option of train/config.c from which this option copies every member
-     * that is 0 or NULL here; NULL: none */
+    /* in a program's table: option of train/config.c that supplies missing members: each one that
+     * is 0 or NULL here is copied from that option. NULL: none */
     const struct sgt_option *as;
     /* In the table of train/config.c: offset of the option's field in the settings struct; the next
      * three members are used only by config.c. */

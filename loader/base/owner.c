@@ -22,8 +22,11 @@
 #include "loader/base/thread.h"
 
 #define TOUCH_MS 10000 /* milliseconds between two updates of an owner file's modification time */
-#define TURN_MS 100 /* milliseconds between two checks of an owner file whose owner may be dead */
-/* An owner counts as dead if its owner file has not changed in this many checks (one minute) */
+/* milliseconds between two checks of an owner file, while waiting to see whether its owner is
+ * alive */
+#define TURN_MS 100
+/* An owner counts as dead if its owner file has not changed in this many consecutive checks,
+ * TURN_MS apart (one minute in all) */
 #define TURNS 600
 #define SILENT_TURNS 10
 #define UNKNOWN UINT64_MAX
@@ -221,8 +224,8 @@ static void *touch(void *ctx)
     return NULL;
 }
 
-/* id of the process that created the owners in the list. A child after fork inherits the list, but
- * must not remove its parent's owner files */
+/* id of the process that created the owners in the list. A child after fork inherits the list. It
+ * recognizes by this id that the owner files belong to its parent, and does not remove them */
 static pid_t keeper;
 
 /* Remove all owner files of this process. Registered with at_quick_exit. */

@@ -28,8 +28,8 @@ typedef struct sgt_claimant {
      * waits */
     const sgt_notice *notice;
     const sgt_stop *stop; /* ends a wait with SGT_ESTOPPED */
-    /* told: not 0 once the notice about locks was sent; watched: not 0 once the notice about
-     * waiting was sent */
+    /* told: nonzero if the notice that locks are unsupported was sent; watched: nonzero if the
+     * notice that this process waits was sent */
     int told, watched;
     double waited; /* total time in seconds spent waiting to see whether owner files change */
 } sgt_claimant;

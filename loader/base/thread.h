@@ -20,8 +20,8 @@ typedef struct sgt_process {
     const char *program; /* path of the program, or its name, which is searched for in PATH */
     char *const *argv;
     /* file descriptors that become the process's standard input, output and error. If `in` is 0,
-     * standard input is /dev/null; if `out` or `errors` is 0, the caller's own descriptor is
-     * used */
+     * its standard input is /dev/null. If `out` or `errors` is 0, it gets the caller's standard
+     * output or standard error */
     int in, out, errors;
     int group; /* 1: start a new process group, so that Ctrl-C signals only the caller's group */
     /* 1: the new process inherits descriptors without O_CLOEXEC; 0: it inherits only 0, 1 and 2 */

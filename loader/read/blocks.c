@@ -34,7 +34,7 @@
 #define NONE UINT64_MAX
 
 typedef struct block {
-    uint64_t number; /* index of the block that is in this slot; NONE: the slot is empty */
+    uint64_t number; /* index of the block in this slot; NONE: the slot is empty */
     /* number of extents that the block consists of, each of which is one read; 0: the block could
      * not be read, or consists of more than PARTS extents */
     uint32_t parts;
@@ -55,12 +55,12 @@ typedef struct store {
     sgt_sampler_memo memo;
     /* protects the fields below, the blocks, the ring and the memo */
     pthread_mutex_t lock;
-    /* Indices of blocks. landed: all reads of blocks below this one have ended; asked: the next
-     * block to start reading; begin: the lowest block that must stay in its slot (NONE until the
-     * first fetch) */
+    /* Indices of blocks. landed: lowest block whose reads may not have ended; asked: block whose
+     * reads are started next; begin: lowest block that must stay in its slot (NONE until the first
+     * fetch) */
     uint64_t landed, asked, begin;
-    /* NONE if the last fetch was served from the store. Otherwise the index of the first block in
-     * the pool that this fetch needed. If the next fetch needs the same pool, the store moves
+    /* NONE if the store could serve the last fetch. Otherwise the index of the first block in the
+     * pool that this fetch needed: if the next fetch needs the same pool, too, the store moves
      * there */
     uint64_t stray;
 } store;
@@ -122,9 +122,9 @@ static void keep_reading(store *s)
 {
     sgt_ring_submit(s->ring);
     while (has_arrived(s)) land(s);
-    /* At most `capacity` blocks may be in flight, too. `begin` can advance past `landed`, and
-     * without this limit a block could then be read into a slot whose previous block is still being
-     * read. */
+    /* Besides the limit DEPTH, allow at most `capacity` blocks in flight. Without this limit, a
+     * block could be read into a slot whose previous block is still being read, because `begin` can
+     * advance past `landed`. */
     uint64_t most = s->capacity < DEPTH ? s->capacity : DEPTH;
     while (s->asked < s->begin + s->capacity && s->asked - s->landed < most) ask_block(s);
     sgt_ring_submit(s->ring);

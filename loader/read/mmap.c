@@ -7,11 +7,11 @@
  * whereas page faults would read them one after another. (Prefetching the first cache line of
  * coming windows, too, made batches slower when the set was in the page cache.)
  *
- * When the first cursor is opened, pages that are already in the page cache are mapped ahead. The
+ * When the first cursor is opened, pages that are already in the page cache are prefaulted. The
  * first access to an unmapped page is a fault even if the page is cached, and such faults would
- * otherwise take most of the first epoch's time. Mapping ahead reads nothing from the disk, and
- * takes memory only for page tables (0.2 % of the set's size). Pages that are not mapped ahead are
- * mapped by faults.
+ * otherwise take most of the first epoch's time. Prefaulting these pages reads nothing from the
+ * disk, and takes memory only for page tables (0.2 % of the set's size). All other pages are mapped
+ * by faults.
  *
  * A file may change while it is mapped. The kernel cannot load a page if the file was cut short or
  * the disk failed. The handler of SIGBUS that sgt_loader_guard_sigbus (sgt_loader.h) installs then
@@ -42,14 +42,15 @@
  * announced window at once, so this is also the maximum number of reads in flight. A higher number
  * did not make the measured disk faster */
 #define AHEAD 128
-/* number of batches between two checks of how much this thread has read from the disk */
+/* number of batches after which a cursor checks again whether its thread still causes disk reads
+ * (see cursor.advising) */
 #define LOOK_BATCHES 8
-/* mapping ahead handles files in ranges of this size in bytes: it maps a range only if the range is
- * in the page cache */
+/* files are prefaulted in ranges of this size in bytes; a range is prefaulted only if it is in the
+ * page cache */
 #define PIECE ((size_t)2 << 20)
 #define AROUND 16 /* pages that one fault maps */
-/* maximum time in seconds for mapping ahead when the first cursor is opened. One idle core maps
- * about 5 GB in this time */
+/* maximum time in seconds for prefaulting when the first cursor is opened. One idle core maps about
+ * 5 GB of cached pages in this time */
 #define MAP_S .25
 /* alignment and minimum size in bytes of the ranges passed to madvise if the sampling is `block`.
  * It is larger than a window, because neighbouring windows of a block are needed soon, too */
@@ -66,8 +67,8 @@ typedef struct map {
 
 typedef struct reader {
     const sgt_set *set;
-    int begun;       /* atomic. 1: mapping ahead has begun or is done */
-    uint64_t mapped; /* atomic: number of bytes that map_ahead has mapped */
+    int begun;       /* atomic. 1: prefaulting (map_ahead) has begun or is done */
+    uint64_t mapped; /* atomic: number of bytes that map_ahead has prefaulted */
     int random;      /* windows come in random order */
     uintptr_t page;  /* bytes */
     /* alignment in bytes of the ranges passed to madvise: the page size, or CHUNK if the sampling
@@ -80,10 +81,10 @@ typedef struct reader {
 
 typedef struct cursor {
     reader *r;
-    /* 1: call madvise for the pages of each announced window, so that the kernel reads them. This
-     * is useless if the set is in the page cache, and doubles the time that a batch takes. So the
-     * flag is cleared when the kernel's counters show that this thread no longer causes disk reads,
-     * and set again when they show that it does */
+    /* 1: call madvise for the pages of each announced window, so that the kernel reads them. If the
+     * set is in the page cache, these calls are useless and double the time that a batch takes.
+     * Therefore, the flag is cleared when the kernel's counters show that this thread no longer
+     * causes disk reads, and set again when they show that it does */
     int advising;
     unsigned batches; /* number of batches since the kernel's counters were last checked */
     /* number of fetches that have been announced by calls of `expect` but not made yet */
@@ -250,9 +251,9 @@ static int open_reader(void **out, const char **remark, const sgt_set *set,
 
 /* ---- mapping ahead ---- */
 
-/* Map the pages of from[bytes] that are in the page cache, without a page fault for each later
- * access. When one cached page is populated, the kernel also maps the cached pages around it, by
- * default an aligned group of 16. So populate only one page per group, which is faster than
+/* Prefault the pages of from[bytes] that are in the page cache, so that later accesses cause no
+ * page faults. When one cached page is populated, the kernel also maps the cached pages around it,
+ * by default an aligned group of 16. So populate only one page per group, which is faster than
  * populating every page. If a kernel maps smaller groups, the other pages are mapped by faults
  * later. Return 0 if the kernel does not support MADV_POPULATE_READ. */
 static int map_piece(uintptr_t page, char *from, size_t bytes)
@@ -265,8 +266,8 @@ static int map_piece(uintptr_t page, char *from, size_t bytes)
     return 1;
 }
 
-/* Map ahead the cached pages of all shards, for at most MAP_S seconds. Does nothing after the first
- * call. */
+/* Prefault the cached pages of all shards, for at most MAP_S seconds, but only if the entire set
+ * fits into the available memory. Does nothing after the first call. */
 static void map_ahead(reader *r)
 {
     const double end = sgt_now() + MAP_S;
@@ -305,9 +306,10 @@ static int open_cursor(void **out, void *p, sgt_error *err)
 /* ---- files cut short ---- */
 
 /* Fail if a window extends beyond the first byte that could not be read. (Windows that end before
- * it are intact. So a stream can still deliver earlier batches after a prefetch thread has met the
- * missing bytes.) A file that was cut short in the middle of a page raises no signal for the rest
- * of that page, which reads as zeros. So if a window ends in id 0, also compare the file's size. */
+ * that byte are intact. Therefore, after a prefetch thread has reached the missing bytes, a stream
+ * can still deliver the batches before them.) A file that was cut short in the middle of a page
+ * raises no signal for the rest of that page, which reads as zeros. So if a window ends in id 0,
+ * also compare the file's size. */
 static int verify(void *p, const sgt_window *windows, uint32_t n, const void **tokens,
                   sgt_error *err)
 {

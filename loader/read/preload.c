@@ -92,18 +92,18 @@ static uint64_t find_all(const sgt_loader_options *o)
     return filled < m.total - m.available ? m.available + filled : m.total;
 }
 
-/* Check two things: that the copies of all processes fit into r->all, and that the memory free now
- * suffices for the part of this process's copy that is not filled yet. `filled` bytes of it are.
- * The kernel grants memory that it does not have, and kills a process when the memory is written,
- * so this is checked again while the copy is being filled. */
+/* Check two things: that the copies of all processes together fit into r->all, and that the memory
+ * that is free now suffices for the rest of this process's copy, of which `filled` bytes are filled
+ * already. The check is repeated while the copy is being filled, because the kernel grants memory
+ * that it does not have, and kills a process when it writes to that memory. */
 static int check_memory(const reader *r, uint64_t filled, sgt_error *err)
 {
     const sgt_loader_options *o = r->o;
     char each[64] = "";
     sgt_memory m;
     sgt_memory_look(&m, NULL);
-    /* If o->copies is 0 (unknown), this is always true, and only the next line limits the
-     * memory. */
+    /* If o->copies is 0 (unknown), `fits` is always 1, and only the check of the free memory below
+     * limits the copy. */
     int fits = (double)r->bytes * o->copies <= (double)r->all;
     if (fits && (r->bytes <= filled || r->bytes - filled <= m.available)) return SGT_OK;
     if (o->copies > 1) snprintf(each, sizeof each, " in each of %" PRIu32 " processes", o->copies);
@@ -147,9 +147,9 @@ static int read_piece(const reader *r, uint64_t number, sgt_error *err)
 }
 
 /* Read pieces until none is left or a piece fails. After a failure, no thread begins another piece.
- * Pieces are begun in ascending order, and a piece that has been begun is read to its end. So when
- * all threads have ended, every piece below r->failed has been read successfully: r->failed is the
- * lowest index of a piece that cannot be read. */
+ * Pieces are begun in ascending order, and a piece that has been begun is read to its end.
+ * Therefore, when all threads have ended, every piece with an index below r->failed has been read
+ * successfully, and r->failed is the lowest index of a piece that cannot be read. */
 static void *fill_pieces(void *ctx)
 {
     reader *r = ctx;

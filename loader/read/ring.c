@@ -1,7 +1,7 @@
 /* ring.c: read parts of shards with io_uring. A read waits in a list until fewer than `depth` reads
- * are in flight, and is then issued to the kernel. When its result arrives, complete_read completes
- * the read. If the read was interrupted or short, complete_read queues the remaining bytes
- * instead. */
+ * are in flight, and is then issued to the kernel. When its result arrives, complete_read marks the
+ * read as done or failed. If the read was interrupted or short, complete_read queues the remaining
+ * bytes instead. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -79,8 +79,8 @@ static int make_ring(sgt_ring *r)
         return -ENOSYS;
     }
     /* This ring may be given memory that a closed ring of another thread used. The kernel ensures
-     * that the other ring's accesses come first, but the thread sanitizer sees only atomics. This
-     * atomic operation tells it so, and pairs with the release in leave_ring. */
+     * that the other ring's accesses come first, but the thread sanitizer knows this order only
+     * from atomic operations. This one pairs with the release in leave_ring. */
     __atomic_fetch_add(&r->all->order, 1, __ATOMIC_ACQUIRE);
     return 0;
 }
@@ -289,7 +289,8 @@ int sgt_ring_close(sgt_ring *r)
 /* ---- the state that all rings of a reader share ---- */
 
 /* Ensure that the process can open SPARE more files after descriptor `fd`, the highest so far. If
- * its limit is too low for that, raise it by one. Return 0 if the system does not allow that. */
+ * the process's limit on open files is too low for that, raise the limit by one. Return 0 if the
+ * system does not allow a higher limit. */
 static int spare_descriptors(int fd)
 {
     struct rlimit l;

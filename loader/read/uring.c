@@ -16,8 +16,9 @@
 
 /* maximum number of reads in flight; a higher number did not make the measured disk faster */
 #define DEPTH 128
-/* number of windows that batch.c announces before it fetches them: DEPTH plus a usual batch of 32
- * windows. So DEPTH reads of later windows are in flight even while the cursor waits for a batch */
+/* number of windows that batch.c announces before it fetches them: DEPTH plus 32, the windows of a
+ * usual batch, so that DEPTH reads of later windows are in flight even while the cursor waits for a
+ * batch */
 #define AHEAD 160
 /* maximum size in bytes of all announced windows together. One batch is announced even if it is
  * larger */
@@ -36,8 +37,8 @@ typedef struct cursor {
     const reader *r;
     sgt_ring *ring;
     sgt_arena memory;
-    /* used: index of the current place; known: number of fetches that have been announced but not
-     * made yet. Their places follow the current one */
+    /* used: index of the current place in the ring; known: number of fetches that have been
+     * announced but not made yet. The places after the current one belong to these fetches */
     uint32_t used, known;
     sgt_ring_read *reads; /* (places, windows): the reads of each place */
 } cursor;

@@ -130,9 +130,10 @@ static void list_rows(const sgt_mix *m, sgt_mix_memo *memo, uint32_t at, uint32_
 static void shuffle_turn(const sgt_mix *m, sgt_mix_memo *memo, uint64_t turn)
 {
     const sgt_mix_memo listed = *memo;
-    /* The order of sets in the turn: position j gets a row of the set listed.set[first[j]].
-     * first[j] is the index in `listed` of that set's first row. next[i]: if the rows of a set
-     * begin at index i of `listed`, number of them that already have a position */
+    /* first[j]: for position j of the turn, index in `listed` of the first row of the set that
+     * supplies this position's row. Shuffling `first` therefore shuffles the sets. next[i]: for a
+     * set whose rows begin at index i of `listed`, number of its rows that already have a
+     * position */
     uint8_t first[SGT_MIX_TURN] = {0}, next[SGT_MIX_TURN] = {0};
     sgt_philox4 words = {{0}};
     for (uint32_t j = 0; j < SGT_MIX_TURN; j++)

@@ -54,7 +54,7 @@ typedef struct sgt_mix {
     uint32_t sets;
     sgt_sampler *samplers;   /* (sets) */
     uint64_t *shares_before; /* (sets + 1) */
-    uint64_t windows;        /* number of windows in an epoch of a set, summed over all sets */
+    uint64_t windows;        /* sum over all sets of the number of windows in an epoch of the set */
 } sgt_mix;
 
 /* A cache of the values that all rows of one turn have in common, so that they are not computed for

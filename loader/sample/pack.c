@@ -46,8 +46,8 @@ static uint64_t place_of(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch,
 typedef struct packing {
     sgt_pack_memo *memo;
     sgt_pack_piece *pieces;
-    /* room: maximum number of pieces; count: number of pieces stored so far; free: number of tokens
-     * that the row still lacks */
+    /* room: number of elements for which `pieces` has room; count: number of elements stored so
+     * far; free: number of tokens that are still missing to fill the row */
     uint32_t room, count, free;
 } packing;
 
@@ -127,12 +127,12 @@ uint64_t sgt_pack_epoch_rows(const sgt_pack *p) { return p->epochs[1].rows; }
 typedef struct planner {
     sgt_pack *p;
     uint64_t *left; /* (most + 1): for each size, number of documents that no row has taken yet */
-    /* (most + 1): links for finding the largest size, up to s, that has documents left. below[s] is
-     * s if size s has some. Otherwise it is a smaller size at which the search continues; all sizes
-     * between below[s] and s are used up */
+    /* (most + 1): links for finding the largest size, at most s, of which documents are left. If
+     * documents of size s are left, below[s] is s. Otherwise below[s] is the smaller size at which
+     * the search continues, because no documents of the sizes between below[s] and s are left */
     uint32_t *below;
-    /* size at which the search for the smallest size with documents left begins; all smaller sizes
-     * are used up */
+    /* size at which the search for the smallest size with documents left begins, because no
+     * documents of smaller sizes are left */
     uint32_t least;
     size_t run_room, item_room;
 } planner;
@@ -378,7 +378,8 @@ int sgt_pack_init(sgt_pack *p, uint32_t seq, const sgt_pack_source *from, const 
         sgt_pack_free(p);
         return rc;
     }
-    /* The last row of epoch 0 may end with tokens of epoch 1, so subtract them. */
+    /* The last row of epoch 0 may end with tokens of epoch 1, which do not count as tokens that
+     * epoch 0 keeps. */
     p->kept = sgt_pack_epoch_rows(p) * p->width - p->epochs[1].open;
     return SGT_OK;
 }

@@ -114,9 +114,9 @@ typedef struct sgt_pack {
      * sizes of documents 0 ... i-1 */
     uint64_t *rest_before;
     uint64_t rest_count;
-    /* (epoch_count + 1): epochs 0 ... epoch_count. Epoch epoch_count has the same `open` as an
-     * earlier epoch, `again`. So from epoch epoch_count on, the rows repeat those from epoch
-     * `again` on */
+    /* (epoch_count + 1): epochs 0 ... epoch_count. Because the last of these has the same `open` as
+     * an earlier epoch, `again`, the rows from epoch epoch_count on are the same as those from
+     * epoch `again` on */
     sgt_pack_epoch *epochs;
     uint64_t epoch_count, again;
 } sgt_pack;

@@ -121,8 +121,8 @@ typedef struct sgt_sampler {
      * selects: a possible first token for `random`, a document for `documents`, otherwise a
      * window */
     uint64_t *before;
-    /* (shards), for `shuffle` and `block`: number of values that phase(e, s), the random offset of
-     * the shard's windows in an epoch, can have */
+    /* (shards), for `shuffle` and `block`: number of possible values of phase(e, s), the random
+     * offset by which the windows of the shard are moved in an epoch */
     uint32_t *phases;
     /* the constants SGT_BLOCK_TOKENS and SGT_POOL_BLOCKS; tests may set smaller values before the
      * first window is drawn */
@@ -134,8 +134,8 @@ typedef struct sgt_sampler {
 typedef struct sgt_sampler_memo {
     int ready;
     uint64_t epoch;
-    /* this epoch's order of windows for `shuffle`, of documents for `documents`, or of all blocks
-     * but the short one for `block` */
+    /* permutation that gives this epoch's order: of windows for `shuffle`, of documents for
+     * `documents`, of all blocks except the short one for `block` */
     sgt_permutation order;
     /* for sampling block: index of the short block in this epoch's order of blocks; UINT64_MAX:
      * there is no short block */

@@ -42,7 +42,7 @@ int sgt_index_read(uint64_t **starts, size_t *count, const char *path, uint64_t 
      * at least one token. */
     int rc = sgt_file_get(&bytes, &n, path, 8 * (size_t)tokens, err);
     if (rc < 0) return rc;
-    uint64_t *at = (uint64_t *)(void *)bytes; /* aligned, because it comes from malloc */
+    uint64_t *at = (uint64_t *)(void *)bytes; /* `bytes` is aligned, because it comes from malloc */
     if (n % 8)
         rc = sgt_fail(err, SGT_EFORMAT, "%s: %zu bytes, expected a whole number of 8-byte offsets",
                       path, n);

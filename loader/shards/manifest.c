@@ -18,11 +18,11 @@
 #define VERSION 1
 /* maximum size in bytes of a manifest; a set of a million shards needs 130 MB */
 #define MAX_BYTES ((size_t)1 << 30)
-/* A manifest may have one JSON value for this many bytes of its text, in addition to SOME_VALUES.
- * Without this limit, a small file could take much memory. sgt itself writes 21 bytes per value, or
- * 13 without white space */
+/* A manifest of n bytes may have at most SOME_VALUES + n / FEWEST_BYTES JSON values. Without this
+ * limit, a small file could take much memory. sgt itself writes one value per 21 bytes, or per 13
+ * bytes without white space */
 #define FEWEST_BYTES 12
-/* number of JSON values that a manifest may have however short its text is (see FEWEST_BYTES) */
+/* number of JSON values that any manifest may have, however short its text is (see FEWEST_BYTES) */
 #define SOME_VALUES 65536
 /* maximum number of tokens in a shard without a header; with 2-byte ids such a file has 2^61
  * bytes */

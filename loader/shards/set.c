@@ -189,8 +189,8 @@ static int add_listed(sgt_set *s, const char *folder, const char *split, int raw
     return rc;
 }
 
-/* The names of these shards, from index `first` on, have the form NAME_SPLIT. Fail unless NAME is
- * the same in all of them: otherwise they belong to different sets. */
+/* Check shards `first` and later, whose names have the form NAME_SPLIT. Fail unless NAME is the
+ * same in all of them, because shards with different NAMEs belong to different sets. */
 static int one_name(const sgt_set *s, uint32_t first, const char *folder, const char *split,
                     sgt_error *err)
 {
@@ -329,10 +329,10 @@ int sgt_set_check_alike(sgt_set *s, sgt_error *err)
     return rc;
 }
 
-/* Check that all shards are compatible. Then lower s->vocab, the exclusive upper bound of ids, to
- * that of the set opened last, if that is lower. The bound of a set is the vocabulary size in its
- * shards' headers or `asked`, the caller's option, whichever is smaller. If neither is known, the
- * bound follows from the width of ids. */
+/* Check that all shards are compatible. Then, if the set opened last has a lower exclusive upper
+ * bound of ids than s->vocab, lower s->vocab to it. The bound of a set is the vocabulary size in
+ * its shards' headers or `asked`, the caller's option, whichever is smaller. If neither is known,
+ * the bound follows from the width of ids. */
 static int decide_vocabulary(sgt_set *s, uint32_t asked, sgt_error *err)
 {
     const int rc = sgt_set_check_alike(s, err);

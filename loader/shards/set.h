@@ -83,9 +83,10 @@ int sgt_set_add_split(sgt_set *s, const char *folder, const char *split, int raw
 /* Append the shard at `path`. `raw` is as in sgt_shard_open. If `raw` is not 0, `path` may also be
  * PREFIX.idx or PREFIX (without .bin) of a Megatron-LM shard. */
 int sgt_set_add(sgt_set *s, const char *path, int raw, sgt_error *err);
-/* Check that the shards of the last opened set (from index s->first on) have the same vocabulary,
- * and that all shards of s have ids of the same width. In a survey, a shard that differs from the
- * first one counts as damaged. */
+/* Check that all shards of the set opened last (from index s->first on) have the same vocabulary,
+ * and that they have ids of the same width as all other shards of s. In a survey (s->survey is 1),
+ * a shard that differs is marked as damaged instead of ending the check, and shards already marked
+ * as damaged are skipped. */
 int sgt_set_check_alike(sgt_set *s, sgt_error *err);
 /* Decide whether a fault in shard h ends the current operation; rc is the result of checking the
  * shard. Normally return rc unchanged. In a survey, damage (SGT_EFORMAT or SGT_EIO) must not end
