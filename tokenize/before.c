@@ -23,7 +23,8 @@
 #define TOKEN_BYTES 4  /* average bytes of text per token */
 #define UNPACKED 3     /* assumed ratio of unpacked size to compressed size */
 #define VOCAB_ENTRY 28 /* approximate bytes per token in tokenizer.json */
-/* upper bound in bytes for everything besides tokens: the vocabulary and the file lists */
+/* upper bound on the size in bytes of all output other than tokens: the vocabulary and the lists of
+ * input files */
 #define SMALL (64u << 20)
 
 /* ---- the options ---- */

@@ -4,8 +4,8 @@
  *     sgt_id      type of an id, either in merge order or public (as users see it)
  *     NO_PAIR     "these two tokens do not merge": larger than the id of any merged token. (With
  *                 2-byte ids, id 65,535 can only be the end of text, which no merge produces.)
- *     NO_ID       id that no token has. It has at most 20 bits, because pairs are looked up whose
- *                 right half is NO_ID.
+ *     NO_ID       id that no token has. It stands for a missing right neighbour when a pair is
+ *                 looked up, so it must fit the 20 bits that an id has in a pair's key.
  *     WIDTH(f)    name of the function or table f for this width
  *     publish     replaces ids in merge order by public ids
  *     take_whole  stores the id of a piece that is a token which no merges produce

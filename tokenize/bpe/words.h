@@ -89,8 +89,8 @@ struct sgt_words {
     uint8_t *table; /* SGT_WORD_TABLE bytes, plus 16 readable bytes after them */
     sgt_word_key keys[SGT_WORDS];
     uint32_t places[SGT_WORDS]; /* byte offset of each word's line in `table` */
-    /* pointer to each word's result, in `table` or in `merged`: 8 bytes whose upper four bits are
-     * the number of ids, then the ids */
+    /* pointer to each word's result, in `table` or in `merged`: an 8-byte integer whose upper four
+     * bits are the number of ids, then the ids */
     const uint8_t *found[SGT_WORDS];
     /* batch indices of the words that were not found in the first entry of their table line */
     uint16_t missing[SGT_WORDS];

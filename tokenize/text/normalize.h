@@ -1,6 +1,7 @@
 /* normalize.h: converts text to Unicode normal form NFC or NFKC, using utf8proc. The time is linear
  * in the length of the text. Memory is bounded by the output and by the longest extent. An extent
- * is the text between two characters before which a cut is possible.
+ * is a section of text that is normalized separately: it begins at a character before which text
+ * can be cut (sgt_normalize_boundary), and ends before the next such character.
  *
  *     sgt_normalizer z = {0};
  *     if (sgt_normalize_text(&z, SGT_NORMALIZE_NFC, s, n, &text, &count, &err) < 0) ...;

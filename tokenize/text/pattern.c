@@ -24,9 +24,9 @@ struct sgt_pattern {
     pcre2_jit_stack *stack;
     /* copy of the text with U+FFFD for ill-formed units; NULL if the text is well formed */
     uint8_t *twin;
-    /* Offsets in the matched text (the twin if there is one, else the text). n: length of the
-     * matched text; at: end of the last piece returned; from, to: start and end of the next match,
-     * both n if there is no further match. */
+    /* Offsets in the text that PCRE2 matches: the twin if there is one, else the text itself. n:
+     * its length; at: end of the piece returned last; from, to: start and end of the next match,
+     * both n if nothing more matches. */
     size_t n, at, from, to;
     sgt_error *why;
 };

@@ -23,12 +23,13 @@ SPLIT_INLINE void classify_ranges(const uint8_t *p, split_block *b)
     b->wide = top_bits(v);
 }
 
-/* For each byte of a block: where the class of a character that ends with this byte is in its
- * group's 16 bytes of classes. A group is the 64 characters that differ only in their last byte, so
- * this position follows from the last byte alone. A class takes two bits. */
+/* Where a character's class is stored, for each byte of a block that may be a character's last
+ * byte. A group is 64 characters that differ only in their last byte; its classes take 16 bytes,
+ * two bits per class. The position in these 16 bytes follows from the character's last byte
+ * alone. */
 typedef struct last_bytes {
-    /* index: which of the 16 bytes has the class; low: mask of the class's lower bit in that
-     * byte */
+    /* index: which of the group's 16 bytes holds the class; low: that byte's bit that is the low
+     * bit of the class */
     bytes64 index, low;
 } last_bytes;
 

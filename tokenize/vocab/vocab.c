@@ -74,12 +74,13 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out)
  *
  * Builds sgt_pairs (vocab.h), a hash table that divides the pairs into groups. The largest groups
  * are placed first, while most slots are free. Each group gets the first factor with which all its
- * pairs find free slots. In the end, half of the slots are in use. A group of six pairs that is
- * placed last needs about sixty tries, but few groups are that large. */
+ * pairs find free slots. In the end, at most half of the slots are in use. Therefore even a group
+ * of six pairs that is placed last needs, on average, no more than about 2^6 tries, and few groups
+ * are that large. */
 
 #define SLOTS_LOG 17
-/* value of an empty slot. It equals no pair: it holds the largest id as both halves, and that id is
- * the end of text, which never merges. */
+/* Value of an empty slot. No merge has this value, because its lower 24 bits would be the merged
+ * id, which is always smaller. */
 #define NO_PAIR UINT64_MAX
 
 /* The merges of each group, as linked lists of merged ids. head[g] is the first id of group g's

@@ -44,10 +44,11 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out);
  *
  *     uint32_t merged = sgt_pair(&v->pairs, left, right);      // SGT_NO_TOKEN: no merge
  *
- * A pair's hash selects a group; there is one group for every 16 slots. The group's factor then
- * selects the slot. The factors are chosen so that no two pairs share a slot (Fredman, Komlós,
- * Szemerédi 1984). Most pairs that are looked up have no merge, which would be the slowest case of
- * an open-addressing table. */
+ * A pair's hash selects a group; there is one group for every 16 slots. Each group has a factor,
+ * and the hash times this factor selects the slot. The factors are chosen when the table is built,
+ * so that no two pairs share a slot (Fredman, Komlós, Szemerédi 1984). Therefore a look-up reads
+ * one slot even if the pair does not merge. Most pairs that are looked up do not merge, and in an
+ * open-addressing table they would be the slowest case. */
 
 #define SGT_NO_TOKEN UINT32_MAX
 #define SGT_PAIR_GROUPS 8192 /* number of groups in GPT-2's table */

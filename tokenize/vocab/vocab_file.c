@@ -150,9 +150,10 @@ typedef struct builder {
      * longer than a slot index. The array pays because most pairs that are looked up are not in
      * `made`, and because it fits into a CPU's second-level cache, which `made` does not. */
     uint64_t *hints;
-    /* The file's ids, ascending, of the late tokens. A token is late if no two of the tokens
-     * produced so far merge to it. This happens only if ids are ranks, because two tokens may then
-     * merge to a token with a lower id than theirs. */
+    /* Ids in the file, ascending, of the late tokens: tokens that no merge had produced when all
+     * tokens with lower ids had been processed. If ids are ranks, a late token may still be
+     * produced, because it may be merged from tokens with higher ids. order_tokens finally removes
+     * the tokens that have been produced; the remaining ones are tokens that no merges produce. */
     uint32_t *late;
     size_t late_count;
     /* waiting[id], only used if ids are ranks: linked list of the late tokens that may be merged
@@ -363,7 +364,7 @@ static int make_ranked(builder *b, uint32_t id, uint32_t half, sgt_error *err)
     return 0;
 }
 
-/* ---- late tokens: tokens whose ids are lower than those of their halves ---- */
+/* ---- late tokens: tokens with lower ids than the tokens that they are merged from ---- */
 
 /* If no merge has produced the token `half` yet, make token `id` wait for it. */
 static int wait_for(builder *b, uint32_t id, uint32_t half, sgt_error *err)
@@ -380,8 +381,9 @@ static int wait_for(builder *b, uint32_t id, uint32_t half, sgt_error *err)
     return SGT_OK;
 }
 
-/* Append token `id`, which the merges found so far do not produce, to the late tokens. Make it wait
- * for all tokens it may be merged from. */
+/* Append token `id`, which the merges found so far do not produce, to the late tokens. For each way
+ * to divide its bytes into two tokens, make it wait for those of the two that have not been
+ * produced yet. */
 static int add_late(builder *b, uint32_t id, sgt_error *err)
 {
     const sgt_vocab_part *t = &b->p->tokens[id];

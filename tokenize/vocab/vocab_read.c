@@ -17,8 +17,8 @@
 #include "tokenize/text/pattern.h"
 #include "tokenize/vocab/vocab_file.h"
 
-/* maximum number of JSON values in a file: enough for the maximum number of ids and a merge of two
- * strings for each */
+/* Maximum number of JSON values in a file. Five for each possible id are enough: a token takes one
+ * value, and a merge at most three (an array and its two strings). */
 #define MAX_VALUES ((size_t)5 * SGT_MOST_IDS)
 
 typedef struct text_file {
