@@ -221,9 +221,9 @@ const sgt_kernels *sgt_kernels_level(int level);
  *
  * C (m, n) = op(A) op(B) [+ bias (n)] [+ C], where op(X) is X or its transpose. lda, ldb and ldc
  * are the row strides, in floats, of the matrices as they are stored. The product is cut into
- * tiles, each of which one thread computes. The products that make up an element of C are added in
- * the order of k, wherever the tiles begin. So the number of threads does not change a single bit.
- * A run opens an OpenMP parallel region, so sgt_gemm_run must be called from serial code.
+ * tiles, each of which one thread computes. The terms of an element of C are added in the order of
+ * k, wherever the tiles begin. Therefore the number of threads does not change a single bit. A run
+ * opens an OpenMP parallel region, so sgt_gemm_run must be called from serial code.
  *
  * If bf16 is set, A and B are bfloat16 (uint16_t). Each multiplication is exact, and sums, bias and
  * C are float32. */
@@ -251,8 +251,8 @@ int sgt_gemm_plan(sgt_gemm **out, const sgt_gemm_shape *s, int threads, sgt_erro
 void sgt_gemm_run(const sgt_gemm *g, const void *a, const void *b, const float *bias, float *c);
 
 /* Memory-bound work that runs at the same time as a matrix product, because a matrix product leaves
- * memory bandwidth unused. A single core can use most of the memory bandwidth. So if this work were
- * done separately, by all cores, most of them would only wait.
+ * memory bandwidth unused. A single core can use most of the memory bandwidth. If all cores did
+ * this work before or after the matrix product, most of them would only wait for memory.
  *
  * The work is cut into shares of some tens of microseconds each. While the matrix product runs,
  * every second thread first takes shares of this work and then tiles of the product. The other
@@ -273,9 +273,9 @@ void sgt_gemm_run_beside(const sgt_gemm *g, const void *a, const void *b, const 
  * while no matrix product is running. */
 void sgt_beside_finish(sgt_beside *w, size_t end, int threads);
 /* Return the sum of the squares of all elements of C that the last run wrote. The plan must have
- * `squares` set. Each tile of C is squared and summed in float32 when it is written. So the result
- * is infinite if C has an element above 1.8e19, whose square exceeds the range of float32. The
- * number of threads does not change a single bit. */
+ * `squares` set. The squares are computed and partly summed in float32 while C is written.
+ * Therefore the result is infinite if C has an element above 1.8e19, whose square exceeds the range
+ * of float32. The number of threads does not change a single bit. */
 double sgt_gemm_squares(const sgt_gemm *g);
 void sgt_gemm_free(sgt_gemm *g);
 /* Return 1 if the CPU multiplies bfloat16 with AVX512-BF16, or in AMX tiles that Linux lets the

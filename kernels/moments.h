@@ -17,9 +17,9 @@
 #include "loader/base/philox.h"
 #include "kernels/dropout.h"
 
-/* Return the half of Philox's 128-bit counter that is the same for all elements of an update. Its
- * site number is not used by dropout, so it differs from every counter of dropout, and the random
- * numbers differ, too. */
+/* Return the half of Philox's 128-bit counter that is the same for all elements of an update. It
+ * contains a site number that dropout never uses. Therefore no counter is the same as one of
+ * dropout's, and the random numbers are independent of dropout's. */
 SGT_EVERYWHERE uint64_t sgt_moments_draw(uint64_t step)
 {
     return sgt_dropout_draw(step, 0, SGT_DROP_FCPROJ + 1);

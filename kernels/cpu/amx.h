@@ -22,8 +22,8 @@
 
 #include "kernels/cpu/simd.h"
 
-/* Configure all eight tiles of the calling thread as 16 rows of 64 bytes. Call tile_release at the
- * end. */
+/* Configure all eight tiles of the calling thread as 16 rows of 64 bytes. Call tile_release when
+ * the thread no longer needs the tiles. */
 static inline void tile_config(void)
 {
     struct {
@@ -51,8 +51,9 @@ static inline void tile_config(void)
  * sums. A left pair, for the left operand, holds 32 rows with 32 values of k each: its first tile
  * holds rows 0 to 15, its second tile rows 16 to 31. A right pair, for the right operand, holds 32
  * columns with 32 values of k each: its first tile holds columns 0 to 15, its second tile columns
- * 16 to 31. A row of a right tile holds, for each column, the elements with two successive values
- * of k, next to each other. So one step of a block multiplies two pairs, with 4 loads for 4 tile
+ * 16 to 31. Each row of a right tile has 4 bytes for each column: the column's two elements with
+ * successive values of k. To add 32 values of k to a block, load the two tiles of a left pair and
+ * the two of a right pair, and multiply each left tile by each right tile: 4 loads for 4 tile
  * products.
  *
  * The functions that pack write zeros for elements that do not exist, and read only elements that
@@ -65,9 +66,9 @@ SGT_INLINE size_t units(size_t n) { return (n + SIDE - 1) / SIDE; }
 
 SGT_INLINE size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Set c (SIDE, SIDE) to a sum of `steps` matrix products, or add the sum to c if `add` is set. Step
- * i multiplies the left pair at left + i * left_step by the right pair at right + i * right_step,
- * in bytes. */
+/* Compute one block of a matrix product, SIDE values of k per step. Step i multiplies the left pair
+ * at left + i * left_step by the right pair at right + i * right_step (left_step and right_step are
+ * in bytes). Set c (SIDE, SIDE) to the sum over all steps, or add the sum to c if `add` is set. */
 SGT_INLINE void amx_block(float *c, const char *left, size_t left_step, const char *right,
                           size_t right_step, size_t steps, int add)
 {
@@ -112,8 +113,9 @@ SGT_INLINE __m512i amx_numbers(const uint16_t *p, size_t n)
     return n ? _mm512_maskz_loadu_epi16((__mmask32)((1u << n) - 1), p) : _mm512_setzero_si512();
 }
 
-/* Permutation indexes that undo vturns_low and vturns_high: amx_even selects elements 0, 2, 4, ...
- * of two vectors, and amx_odd elements 1, 3, 5, ... */
+/* Indexes for _mm512_permutex2var_epi16, which undo the interleaving by vturns_low and vturns_high.
+ * Count the 64 16-bit elements of the two source vectors from 0: amx_even selects elements 0, 2, 4,
+ * ..., and amx_odd elements 1, 3, 5, ... */
 SGT_INLINE __m512i amx_even(void)
 {
     return _mm512_setr_epi32(0x20000, 0x60004, 0xa0008, 0xe000c, 0x120010, 0x160014, 0x1a0018,
@@ -201,9 +203,8 @@ SGT_INLINE void amx_pack_columns(char *out, const uint16_t *x, size_t ld, size_t
     amx_put_transposed(out + TILE, lower);
 }
 
-/* Pack a right pair whose rows are rows of the float matrix x (k, columns), at most 32 by 32. Each
- * row is multiplied by its factor before it is rounded to bfloat16. Rows of x are `ld` floats
- * apart. */
+/* Pack a float matrix x (k, columns), at most 32 by 32, as a right pair. Row i is multiplied by
+ * factor[i] and then rounded to bfloat16. Rows of x are `ld` floats apart. */
 SGT_INLINE void amx_pack_factored(char *out, const float *x, size_t ld, const float *factor,
                                   size_t k, size_t columns)
 {
@@ -216,8 +217,9 @@ SGT_INLINE void amx_pack_factored(char *out, const float *x, size_t ld, const fl
         }
 }
 
-/* Convert a right pair to a left pair of the same matrix. In the matrix (k, columns), k was the
- * index over which a product sums. In the left pair, it is the row. */
+/* Repack a matrix (32, 32) from a right pair into a left pair. A matrix product with the matrix as
+ * its right operand sums over the rows of the matrix, and one with it as its left operand sums over
+ * the columns. */
 SGT_INLINE void amx_right_to_left(char *out, const char *right)
 {
     const __m512i even = amx_even(), odd = amx_odd();

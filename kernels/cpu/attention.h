@@ -2,14 +2,14 @@
  * "FlashAttention" (2022). Only one block of scores exists at a time. The forward pass updates a
  * running maximum and sum per row. The backward pass recomputes the scores and uses the stored lse.
  *
- * Operands are first packed into scratch memory. Their rows become contiguous and are padded with
- * zeros, and keys and values are also transposed. Then a matrix product consists only of complete
- * tiles of ROWS rows and whole vectors. Rows that are a large power of two apart would compete for
- * the same cache sets; packed rows do not. As in product.h, a group is the 4 bytes that a vector
- * lane multiplies in one step: 1 float or, with SGT_FOR_bf16, 2 bfloat16 numbers, which are
- * successive terms of the sum. If a product sums along an operand's rows, its groups are formed
- * along the rows, otherwise down the columns. For float, both give the same packed array. For
- * bfloat16, they give two different arrays.
+ * Operands are first packed into scratch memory. Packing makes their rows contiguous and pads them
+ * with zeros, so that matrix products consist only of complete tiles of ROWS rows and whole
+ * vectors. Keys and values are also transposed. Rows that are a large power of two apart would
+ * compete for the same cache sets; packed rows do not. As in product.h, a group is the 4 bytes that
+ * a vector lane multiplies in one step: 1 float or, with SGT_FOR_bf16, 2 bfloat16 numbers, which
+ * are successive terms of the sum. If a matrix product sums along the rows of an operand, a group
+ * of bfloat16 has two neighbours in a row. If it sums down the columns, the group has two
+ * neighbours in a column. A group of float has only one element, so one packed array serves both.
  *
  * Blocks above the diagonal are skipped. Within a block on the diagonal, vectors and terms above
  * the diagonal are skipped. Keys are also skipped if they precede the documents of all ROWS queries
@@ -18,7 +18,8 @@
 #include "kernels/kernels.h"
 #include "kernels/cpu/simd.h"
 
-/* The sums of a tile take ROWS * TILE_VECTORS registers. */
+/* A tile of a matrix product has ROWS rows and TILE_VECTORS vectors of columns. Its sums take half
+ * of the registers: 16 of the 32 of AVX-512, or 8 of the 16 of AVX2. */
 enum { BLOCK = 64, ROWS = 4, TILE_VECTORS = W == 16 ? 4 : 2 };
 
 SGT_INLINE size_t attention_round(size_t n, size_t to) { return (n + to - 1) / to * to; }
@@ -233,9 +234,9 @@ static attention_parts attention_lay_out(float *base, size_t T, size_t D)
     return a;
 }
 
-/* Return how many keys of the block that begins with key j0 query i does not see because they
- * precede its document; at most BLOCK. So this is the index in the block of the first key that the
- * query sees. A query past T counts as part of the last query's document. */
+/* Take the block of keys that begins with key j0. Return the number of its keys that precede the
+ * document of query i, at most BLOCK. This is also the index in the block of the first key of that
+ * document. A query past T counts as part of the last query's document. */
 SGT_INLINE size_t attention_first(const attention_parts *a, size_t i, size_t j0)
 {
     if (!a->start) return 0;
@@ -243,7 +244,8 @@ SGT_INLINE size_t attention_first(const attention_parts *a, size_t i, size_t j0)
     return start <= j0 ? 0 : start - j0 < BLOCK ? start - j0 : BLOCK;
 }
 
-/* Return attention_first(a, i, j0), rounded down to a multiple of GROUP * W keys. */
+/* Return attention_first(a, i, j0), rounded down to a multiple of GROUP * W keys, which fill one
+ * vector of groups. */
 SGT_INLINE size_t attention_from(const attention_parts *a, size_t i, size_t j0)
 {
     return attention_first(a, i, j0) / (GROUP * W) * (GROUP * W);
@@ -272,8 +274,9 @@ SGT_INLINE void scale_and_mask(float *s, float scale, size_t masked, size_t padd
 /* Replace the scores s of a query by exp(scale s - max), where max is the largest score so far. Of
  * the `padded` elements of s, only the first n are scores, and the query does not see the first
  * `masked` of these. All other elements become 0. Update *max and *sum, the maximum and the sum of
- * exponentials over all keys so far. If the maximum has grown, sums over earlier keys are relative
- * to a lower maximum: return the factor by which the caller must multiply them. */
+ * exponentials over all keys so far. Return the factor by which the caller must multiply its sums
+ * over earlier keys. It is below 1 if the maximum has grown, because those sums are relative to the
+ * old maximum. */
 SGT_INLINE float online_softmax(float *s, float scale, size_t masked, size_t n, size_t padded,
                                 float *max, double *sum)
 {
@@ -385,10 +388,10 @@ SGT_INLINE int attention_sees_itself(const attention_parts *a, size_t i)
     return i < a->T && i == (a->start ? (size_t)a->start[i] : 0);
 }
 
-/* ROWS queries from row r0 of query block i0 on, against the keys of key block j0 from index `from`
- * on: replace the scores s by f P, and dp by dS = P (f dP - delta), where P = exp(scale s - lse)
- * and f are the dropout factors. Both become 0 for keys that a query does not see: later keys, and
- * those before its document. */
+/* Replace the scores s by f P, and dp by dS = P (f dP - delta), where P = exp(scale s - lse) and f
+ * are the dropout factors. Do this for ROWS queries, from row r0 of the block of queries at i0 on,
+ * and for the keys of the block at j0, from index `from` in the block on. Both results are 0 for
+ * keys that a query does not see: later keys, and keys before its document. */
 SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, size_t j0,
                                 size_t from, size_t padded)
 {
@@ -414,7 +417,8 @@ SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, 
  * dS are packed down their columns for those that give dV and dK, which sum over queries. */
 SGT_INLINE void group_scores(const attention_parts *a, size_t r0, size_t from, size_t padded)
 {
-    if (GROUP == 1) return; /* matrix products read s and dp directly */
+    /* a group is a single float: matrix products read s and dp without packing */
+    if (GROUP == 1) return;
     for (size_t r = r0; r < r0 + ROWS; r += GROUP) {
         const float *s = a->s + r * BLOCK, *dp = a->dp + r * BLOCK;
         group_row(a->ds + r * BLOCK / GROUP, dp, from, padded);
@@ -428,9 +432,10 @@ SGT_INLINE void group_scores(const attention_parts *a, size_t r0, size_t from, s
     }
 }
 
-/* Compute query block i0 against key block j0: add to the queries' dq, and to the keys' dk and dv.
- * Queries that see none of these keys are skipped. They are the last ones of the block, because the
- * start of a query's document never decreases.
+/* Take the block of queries that begins with query i0 and the block of keys that begins with key
+ * j0. Add what these queries and keys contribute to the gradients to dq, dk and dv. Queries that
+ * see none of these keys are skipped. They are the last ones of the block, because the start of a
+ * query's document never decreases.
  *
  * The first loop computes ROWS queries at a time. If it meets ROWS queries that see none of the
  * keys, it ends and sets `rows` to the number of queries before them. In the second loop, `last` is
@@ -462,7 +467,8 @@ static void backward_block(const attention_parts *a, size_t i0, size_t rows, siz
         /* in the block on the diagonal, queries before c0 precede these keys and do not see them */
         size_t first = diagonal ? c0 : 0;
         while (last < rows && attention_first(a, i0 + last, j0) < c0 + ROWS) last++;
-        /* the last group may also hold a query that sees none of these keys; its p and ds are 0 */
+        /* the last group may also hold a query that sees none of these keys, but its p and ds are 0
+         * and add nothing */
         size_t terms = (last - first + GROUP - 1) / GROUP, at = first / GROUP * BLOCK + c0;
         size_t below = (i0 + first) / GROUP * width;
         product_rows(a->dv + c0 * width, width, a->p_down + at, 1, BLOCK, a->dout_down + below,
@@ -478,7 +484,8 @@ static void backward_block(const attention_parts *a, size_t i0, size_t rows, siz
 static void attention_row_sums(const attention_parts *a, const float *lse, const float *dout,
                                const float *out, size_t ld_out, size_t T, size_t D)
 {
-    /* past T, set lse and delta to 0: scores are 0 there, too, so that all results stay finite */
+    /* rows from T on are padding, whose scores are 0: set their lse and delta to 0, because
+     * exp(score - lse) must be finite */
     memset(a->lse, 0, a->rows * sizeof *a->lse);
     memset(a->delta, 0, a->rows * sizeof *a->delta);
     for (size_t i = 0; i < T; i++, dout += ld_out, out += ld_out) {

@@ -9,9 +9,10 @@
  *
  * The forward pass computes 32 queries against up to CHUNK blocks of 32 keys at a time, with a
  * running maximum and sum. The backward pass computes AROUND x AROUND blocks at a time. It
- * recomputes the scores and uses the stored lse. Blocks above the diagonal are skipped. Blocks
- * before the documents of all their queries are skipped too. The start of a query's document never
- * decreases from one query to the next.
+ * recomputes the scores and uses the stored lse. Blocks above the diagonal are skipped. Also
+ * skipped is a key block that ends before the documents of all queries of a query block. Only the
+ * first of these queries need be checked, because the start of a query's document never decreases
+ * from one query to the next.
  *
  * Rounding is the same as in attention.h with SGT_FOR_bf16: queries, keys, values, dout,
  * probabilities (before they are divided by their sum) and score gradients become bfloat16.
@@ -19,19 +20,19 @@
  *
  * Loads and tile products for 64 channels: A block of scores takes 8 loads for 8 tile products, and
  * 4 stores. Each step of O' takes 4 loads for 4 tile products. Each chunk of up to 8 steps takes
- * another 4 loads and 4 stores of sums. So the forward pass has 1.125 loads per tile product. The
- * backward pass has 4 steps and 1.25 loads per tile product. All operands of a task fit in the L2
- * cache. A chunk's scores and probabilities (32 + 16 KiB) nearly fit in the L1 cache. The
- * exponentials take most of the time: a block of scores needs 64 vectors of exponentials, but only
- * 8 tile products each for S' and O'. */
+ * another 4 loads and 4 stores of sums. So the forward pass has 1.125 loads per tile product. In
+ * the backward pass, a sum has up to 4 steps between loading and storing it, which gives 1.25 loads
+ * per tile product. All operands of a task fit in the L2 cache. A chunk's scores and probabilities
+ * (32 + 16 KiB) nearly fit in the L1 cache. The exponentials take most of the time: a block of
+ * scores needs 64 vectors of exponentials, but only 8 tile products each for S' and O'. */
 #include "kernels/cpu/amx.h"
 #include "kernels/kernels.h"
 #include "kernels/cpu/simd.h"
 
 enum { CHUNK = 8, AROUND = 4, HALVES = SIDE / W };
 
-/* What decides which keys W queries see, in vectors with one lane per query: each query's index,
- * and the first key that it sees. */
+/* W queries, one per vector lane: the index of each query, and the index of the first key that it
+ * sees. A query sees the keys from `start` to its own index. */
 typedef struct attention_lanes {
     __m512i query, start;
 } attention_lanes;
@@ -50,8 +51,8 @@ typedef struct attention_parts {
     char *q_down, *o_down; /* (deep, blocks) right pairs: columns are channels, k is the query */
     char *p, *ds;          /* (AROUND keys, AROUND queries) left pairs: k is the query */
     char *ds_right;        /* (AROUND queries, AROUND keys) right pairs: k is the key */
-    /* s: transposed scores of CHUNK blocks of keys; dp: transposed gradients of probabilities of
-     * one block */
+    /* s: transposed scores of one block of queries and up to CHUNK blocks of keys; dp: transposed
+     * gradients of the probabilities of one block of queries and one block of keys */
     float *s, *dp;
     /* (blocks, deep) blocks: the gradient dQ', transposed. The forward pass uses the first `deep`
      * blocks for the output O' of a block of queries, transposed. */
@@ -114,9 +115,9 @@ static size_t attention_scratch(size_t T, size_t D) { return attention_lay_out(N
 
 /* ---- packing ---- */
 
-/* How attention_pack_pair packs 32 x 32 floats of x into a pair. LEFT: left operand of a product
- * that sums along the rows of x; RIGHT: right operand of such a product. LEFT_ACROSS and
- * RIGHT_ACROSS: the same operands of a product that sums down the columns of x. */
+/* How attention_pack_pair packs 32 x 32 floats of x into a pair. LEFT, RIGHT: left or right operand
+ * of a matrix product that sums along the rows of x. LEFT_ACROSS, RIGHT_ACROSS: left or right
+ * operand of a matrix product that sums down the columns of x. */
 enum { LEFT, LEFT_ACROSS, RIGHT, RIGHT_ACROSS };
 
 SGT_INLINE vf attention_load(const float *x, size_t ld, size_t row, size_t rows, size_t column,
@@ -274,7 +275,8 @@ SGT_INLINE vf attention_softmax(const attention_parts *a, attention_row *r, size
         int all = attention_sees_all(a, b, v + k);
         for (size_t j = k * SIDE; j < (k + 1) * SIDE; j++) {
             __mmask16 see = all ? 0xffff : attention_visible(&r->lanes, v * SIDE + j);
-            /* if a score is NaN, the result is the second operand, top */
+            /* the order of the operands matters: if a score is NaN, the result is the second
+             * operand, `top` */
             top = _mm512_mask_max_ps(top, see, vload(s + j * SIDE) * scale, top);
         }
     }
@@ -354,9 +356,9 @@ static void attention(float *out, size_t ld_out, float *lse, const float *q, con
 
 /* ---- backward ---- */
 
-/* For W queries of query block b (half `half`) against key block v: replace the transposed scores
- * S' by f P', and dP' by dS' = P' (f dP' - delta), where f are the dropout factors. Also pack dS'
- * into the right pair for dQ'. */
+/* Take the W queries in half `half` (0 or 1) of query block b, and the keys of block v. Replace
+ * their transposed scores S' by f P', and dP' by dS' = P' (f dP' - delta), where f are the dropout
+ * factors. Also pack dS' into the right pair for dQ'. */
 SGT_INLINE void attention_score_lanes(const attention_parts *a, size_t b, size_t half, size_t v,
                                       char *ds_right)
 {
@@ -401,15 +403,15 @@ static void attention_scores(const attention_parts *a, size_t v, size_t vi, size
     }
 }
 
-/* Compute query blocks b0 .. b0 + AROUND - 1 against key blocks v0 .. v0 + AROUND - 1, and add the
- * results to the gradients in dq, dk and dv. */
+/* Add to the gradients dq, dk and dv what query blocks b0 .. b0 + AROUND - 1 and key blocks v0 ..
+ * v0 + AROUND - 1 contribute. */
 static void attention_around(const attention_parts *a, size_t v0, size_t b0)
 {
     size_t keys = a->blocks - v0 < AROUND ? a->blocks - v0 : AROUND,
            queries = a->blocks - b0 < AROUND ? a->blocks - b0 : AROUND;
-    /* Which of these blocks see each other, with indexes from b0 and v0 on: query block bi sees key
-     * blocks from[bi] .. to[bi] - 1; key block vi is seen by query blocks first[vi] .. past[vi] -
-     * 1. */
+    /* Which query blocks see which key blocks. bi counts query blocks from b0, and vi counts key
+     * blocks from v0: query block bi sees key blocks from[bi] .. to[bi] - 1; key block vi is seen
+     * by query blocks first[vi] .. past[vi] - 1. */
     size_t from[AROUND], to[AROUND], first[AROUND] = {0}, past[AROUND] = {0};
     for (size_t bi = 0; bi < queries; bi++) {
         size_t low = attention_first(a, b0 + bi);

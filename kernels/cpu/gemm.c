@@ -1,7 +1,7 @@
 /* gemm.c: matrix products computed with product.h. C is cut into blocks, and each thread takes the
- * next block when it is free. The products that make up an element of C are added in the same order
- * wherever blocks begin. So block sizes may depend on the number of threads without changing a bit
- * of the result. */
+ * next block when it is free. The terms of an element of C are added in the same order, whatever
+ * the block size. Therefore the block size may depend on the number of threads without changing a
+ * bit of the result. */
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +17,8 @@ struct sgt_gemm {
     size_t blocks_m, blocks_n; /* number of blocks in each direction */
     int threads;
     char *scratch; /* scratch memory: scratch_of_thread() bytes for each thread */
-    /* the scratch memory if the plan allocated it itself and must free it; NULL: it is the
-     * caller's */
+    /* equal to `scratch` if the plan allocated the scratch memory and must free it; NULL if the
+     * caller owns it */
     void *taken;
     /* for each unit of C (see product.h), the sum of squares of its elements; NULL if not
      * requested */
@@ -92,8 +92,8 @@ static void run_block(const sgt_gemm *g, size_t block, const void *a, const void
     const sgt_gemm_shape *s = &g->s;
     const sgt_product *own = g->own;
     size_t i = block / g->blocks_n * g->block_m, j = block % g->blocks_n * g->block_n;
-    /* Number of units in a row of units of C. `squares` has one entry for each unit, the smallest
-     * size of a block. */
+    /* Number of units side by side in C. A unit is the smallest possible block (product.h).
+     * g->squares has one entry for each unit, one row of units after the other. */
     size_t across = (s->n + own->columns - 1) / own->columns;
     double *squares = g->squares ? g->squares + i / own->rows * across + j / own->columns : NULL;
     own->run(s, a, b, bias, c, i, s->m - i < g->block_m ? s->m - i : g->block_m, j,
@@ -164,7 +164,7 @@ static void run_empty(const sgt_gemm *g, const float *bias, float *c)
     if (g->squares) *g->squares = squares;
 }
 
-/* ---- a run: blocks of the product, and at the same time shares of other work (sgt_beside) ---- */
+/* ---- run a plan: compute blocks of C and, in between, shares of other work (sgt_beside) ---- */
 
 typedef struct run {
     const sgt_gemm *g;
@@ -201,8 +201,8 @@ static int do_block(run *r)
     size_t blocks = g->blocks_m * g->blocks_n, b = take_next(&r->next, blocks);
     if (b == blocks) return 0;
     run_block(g, b, r->a, r->b, r->bias, r->c);
-    /* relaxed order suffices, because the end of the parallel region makes the blocks visible to
-     * all */
+    /* relaxed order suffices: `done` only tells threads when to stop, and the end of the parallel
+     * region makes C visible to all of them */
     __atomic_fetch_add(&r->done, 1, __ATOMIC_RELAXED);
     return 1;
 }

@@ -1,10 +1,11 @@
 /* head.c: the head (logits = x w'), its softmax and its loss, computed with our own matrix
- * products. Logits exist only in blocks of 6 x 512, in the L1 cache. The columns of the logits are
- * divided into parts, ranges of up to 512 columns. Within each row of a part, e = exp(logit -
- * maximum of these logits) is stored, in the format of the matrix products. The gradient of the
- * logits is e times a factor that depends only on row and part. The matrix products for dx and dw
- * apply this factor, so the gradient itself is never stored. On CPUs with AMX, head_bf16_amx.c
- * computes the head in bfloat16 instead.
+ * products. A thread never has more than 6 x 512 logits in memory, which fit in the L1 cache. The
+ * columns of the logits are divided into parts, ranges of up to 512 columns. For each row of a
+ * part, e = exp(logit - m) is stored, where m is the largest logit of the row in that part. e is
+ * stored as float32 or bfloat16, because it is an operand of the matrix products for the gradients.
+ * The gradient of the logits is e times a factor that depends only on row and part. The matrix
+ * products for dx and dw apply this factor, so the gradient itself is never stored. On CPUs with
+ * AMX, head_bf16_amx.c computes the head in bfloat16 instead.
  *
  * After Milakov & Gimelshein, "Online normalizer calculation for softmax" (2018). */
 #include <math.h>
@@ -17,8 +18,9 @@
 #include "kernels/cpu/levels.h"
 #include "kernels/cpu/product.h"
 
-/* The memory has PER_ROW arrays of shape (parts, n): for each part and each row, the maximum and
- * the sum of the softmax, and the factor that turns e into the gradient. */
+/* Number of floats stored for each row in each part: the largest logit, the sum of e, and the
+ * factor that turns e into the gradient. Each of the three is an array (parts, n) in
+ * sgt_head.memory. */
 enum { PER_ROW = 3 };
 
 /* Return the number of columns of the logits in a part. Two limits apply. The rows of w that belong
@@ -123,8 +125,8 @@ static char *scratch_of(const sgt_head *h)
 
 /* Compute dx (n, C): dx_i = sum_j factor e_ij w_j, where the factor depends on row i and on the
  * part of column j. Each task computes a range of columns of dx. If that gives too few tasks for
- * all threads, dx is also divided into ranges of rows. The tasks of one column range then pack the
- * same columns of w, once each. */
+ * all threads, dx is also divided into ranges of rows. In that case, the same columns of w are
+ * packed several times, once by each task of a column range. */
 static void input_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor, float *dx)
 {
     const sgt_gemm_shape g = {

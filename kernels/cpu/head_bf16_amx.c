@@ -8,22 +8,24 @@
  * The columns of the logits are divided into parts. Row i of the logits is stored as e_ij =
  * exp(logit_ij - r_i), rounded to bfloat16. r_i, the reference of the row, is the largest logit in
  * the first part. The gradient of the logits is e_ij times a factor, which is the same in all parts
- * of a row: scale / sum_j e_ij. dx' can therefore be summed in the tiles, and x times its factor is
- * packed only once for all of w. If a logit exceeds r_i + 30, a sum could overflow. In that row,
- * the part then uses its own maximum instead of r_i, and its own factor. A part with such a row is
- * called mixed and takes a slower code path for all rows. At the target, 1 is subtracted before
- * rounding.
+ * of a row: scale / sum_j e_ij. Because this factor does not depend on the part, the tiles can sum
+ * dx' over all parts before the factor is applied, and each row of x is multiplied by its factor
+ * and packed only once for all of w. If a logit exceeds r_i + 30, a sum could overflow. In that
+ * row, the part then uses its own maximum instead of r_i, and its own factor. A part with such a
+ * row is called mixed and takes a slower code path for all rows. At the target, 1 is subtracted
+ * before rounding.
  *
  * e, x times its factor, and the inputs of the matrix products are rounded to bfloat16. The sums
- * and both gradients are float32, losses double. Logits are summed over C, dx over columns of w,
- * and dw over rows, each in steps of 32 from the first step on, whatever the number of threads.
+ * and both gradients are float32, losses double. Logits are summed over C, dx over the columns of
+ * the logits, and dw over the rows of x, each in steps of 32 from the first step on, whatever the
+ * number of threads.
  *
- * Loads and tile products: A pair is 32 x 32 numbers in two tiles, one after the other in memory, 2
- * KiB. Every step multiplies two pairs, with 4 loads for 4 tile products. These are 32 x 32 x 32
+ * Loads and tile products: A pair is 32 x 32 elements (2 KiB) in two tiles, one after the other in
+ * memory. Every step multiplies two pairs, with 4 loads for 4 tile products. These are 32 x 32 x 32
  * multiply-adds.
  *   logits: C/32 steps per 32 x 32 logits. The pairs of x (C 256: 16 KiB) stay in the L1 cache, the
  *           part's packed w (256 KiB) in the L2 cache.
- *   dx:     16 steps per part and 32 x 32 numbers, with another 4 loads and 4 stores of sums, so
+ *   dx:     16 steps per part and 32 x 32 elements, with another 4 loads and 4 stores of sums, so
  *           1.06 loads per tile product. The pairs of e (32 KiB) stay in the L1 cache, packed w'
  *           (256 KiB) in the L2 cache.
  *   dw:     n/32 steps, 16 at a time with another 4 loads and 4 stores of sums (1.06). 512 rows of
@@ -81,8 +83,9 @@ typedef struct head {
      * row's factor, which is the same in all parts that are not mixed. */
     float *reference, *at_target, *common;
     double *squares; /* sum of squares of dw for each task */
-    /* (parts) array: 1 if the part is mixed: at least one row subtracts not its reference but its
-     * own maximum in this part, so the factors of the part must be applied separately */
+    /* (parts) array: 1 if the part is mixed, that is, if its factor differs from `common` in at
+     * least one row: because the row's maximum in the part is subtracted instead of the reference,
+     * or because subtract_one has replaced e. The part's terms are then multiplied by `factor`. */
     int *mixed;
     char *scratch; /* (threads, scratch_bytes) */
     size_t scratch_bytes, total;
@@ -205,9 +208,11 @@ SGT_INLINE vf exp_of(vf x)
 }
 
 /* Compute e of part p for W rows of x, from row `lane` on, from the part's transposed logits
- * (columns, SIDE). Also store three values for each row: the largest logit in the part, what was
- * subtracted from the logits, and the sum of e. What is subtracted is the row's reference. But if a
- * logit exceeds it by more than ABOVE, it is the largest logit, and the part is marked as mixed. */
+ * (columns, SIDE). Also store three values for each row: the largest logit in the part, the value
+ * that was subtracted from the logits, and the sum of e. The value subtracted is the row's
+ * reference, unless a logit exceeds the reference by more than ABOVE. In that case, the largest
+ * logit is subtracted and the part is marked as mixed. Part 0 comes first: it sets the reference to
+ * its largest logit. */
 static void exp_lanes(const head *r, const float *logits, size_t p, size_t columns, size_t lane)
 {
     size_t at = p * r->lanes + lane, word = p * r->part / SIDE, half = lane % SIDE;

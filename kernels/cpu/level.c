@@ -576,8 +576,9 @@ SGT_INLINE void dots_step(vf sum[DOT_ROWS][DOT_COLUMNS], const float *x, const v
     }
 }
 
-/* Compute out (rows, columns) = x (rows, k) w' + bias. If `ahead` is not NULL, prefetch the next
- * tile's weights from there. rows, columns and bf16 are constants in every call. */
+/* Compute out (rows, columns) = x (rows, k) w' + bias. If `ahead` is not NULL, it is the address of
+ * the next tile's weights: prefetch them. Every call passes constants as rows, columns and bf16, so
+ * that the compiler unrolls the loops. */
 SGT_INLINE void dots_tile(float *out, size_t ld_out, const float *x, const void *w,
                           const float *bias, size_t k, const char *ahead, int rows, int columns,
                           int bf16)
@@ -598,8 +599,8 @@ SGT_INLINE void dots_tile(float *out, size_t ld_out, const float *x, const void 
 }
 
 /* Compute `columns` columns of the output, one for each of the first `columns` rows of w: multiply
- * all n rows of x by these rows of w. `ahead`: where the weights of the next columns are, which are
- * prefetched meanwhile; NULL: there are none. */
+ * all n rows of x by these rows of w. `ahead` is the address of the weights for the next columns,
+ * which are prefetched meanwhile, or NULL if they need not be prefetched. */
 SGT_INLINE void dots_columns(float *out, size_t ld_out, const float *x, const void *w,
                              const float *bias, size_t n, size_t k, const char *ahead, int columns,
                              int bf16)
@@ -676,8 +677,8 @@ static void attend(float *out, const float *q, const float *k, const float *v, s
 
 /* ---- the loss of a softmax classifier ---- */
 
-/* Softmax, loss and gradient of one row of logits after another. A row of GPT-2's vocabulary fits
- * in the L2 cache. */
+/* Compute softmax, loss and gradient of one row of logits before the next row is read. A row has
+ * 200 KB for GPT-2's vocabulary, so it stays in the L2 cache while several passes read it. */
 
 /* The exponentials of a row are summed in float in blocks of this length, and the blocks' sums in
  * double. A single float sum over the vocabulary would lose more digits. */
@@ -786,9 +787,10 @@ SGT_INLINE void widen_moments(float *to, const uint16_t *from, size_t n)
     for (size_t i = 0; i < n; i++) to[i] = from_bits((uint32_t)from[i] << 16);
 }
 
-/* Store the moments of n elements, m1 and v1, in m and v as bfloat16, with stochastic rounding
- * (kernels/moments.h). `key` is the key of all these elements; `element` has the lower 32 bits of
- * the first one's number. */
+/* Round n new values of both moments, m1 and v1, to bfloat16 and store them in m and v. The
+ * rounding is stochastic (kernels/moments.h): its random bits are hashed from `key`
+ * (sgt_moments_key), which must be the same for all n elements, and from the lower 32 bits of each
+ * element's number. `element` is these bits for the first element. */
 SGT_INLINE void round_moments(uint16_t *m, uint16_t *v, const float *m1, const float *v1,
                               uint32_t key, uint32_t element, size_t n)
 {
@@ -809,8 +811,8 @@ static void adamw_bf16(float *p, uint16_t *m, uint16_t *v, const float *g, size_
         uint64_t element = r->first + i, left = UINT64_C(0x100000000) - (uint32_t)element;
         if (!(uint32_t)element) key = sgt_moments_key(r->seed, r->draw, element);
         part = n - i < COPIED_FLOATS ? n - i : COPIED_FLOATS;
-        /* 2^32 successive elements have the same key: end this part where they end, so that the
-         * next iteration begins with the next key */
+        /* A key is valid for 2^32 successive elements. End this part before the next multiple of
+         * 2^32, because the elements from there on need a new key. */
         if (part > left) part = left;
         widen_moments(m1, m + i, part);
         widen_moments(v1, v + i, part);

@@ -1,14 +1,14 @@
 /* muon.c: Muon's update (kernels/muon.h), computed with our own matrix products. These take nearly
  * all of the time: 10 n rows columns + 5 n^3 multiply-adds, where n is the smaller of rows and
- * columns. All other work is done in plain loops, in tasks of PIECE elements each, whatever the
- * number of threads. */
+ * columns. All other work is done in plain loops. Their tasks always have PIECE elements, so that
+ * sums have the same bits for every number of threads. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "loader/base/memory.h"
 #include "kernels/muon.h"
 
-enum { PIECE = 16384 }; /* numbers per task of a pass */
+enum { PIECE = 16384 }; /* elements per task of a loop over a matrix */
 
 struct sgt_muon {
     sgt_muon_shape s;
@@ -22,7 +22,7 @@ struct sgt_muon {
     float *x, *y;        /* (rows, columns) */
     float *a, *b;        /* (n, n) */
     uint16_t *x16, *a16; /* bfloat16 copies for matrix products: x16 of x, a16 of a or b */
-    double *squares;     /* one for each piece of x */
+    double *squares;     /* sum of squares of each PIECE elements of x */
 };
 
 static size_t pieces_of(size_t n) { return (n + PIECE - 1) / PIECE; }

@@ -11,7 +11,8 @@
 #include "kernels/kernels.h"
 #include "kernels/cpu/product.h"
 
-/* minimum measuring time in seconds, not counting the first product, which is not timed */
+/* minimum time in seconds for which a thread times matrix products; its first product is not
+ * timed */
 #define SPEND 10e-3
 #define SPEND_MOST 100e-3 /* maximum measuring time in seconds */
 /* A core counts as undisturbed by other programs if its second-fastest product took at most this
@@ -19,18 +20,18 @@
 #define CLOSE 1.05
 
 enum {
-    MOST = 1000,        /* maximum number of products that a thread times */
+    MOST = 1000,        /* maximum number of matrix products that a thread times */
     ROUGHLY = 512 << 10 /* size in bytes assumed for an L2 cache of unknown size */
 };
 
-/* State of a measurement. Each thread multiplies matrices of its own, of shape (side, side). They
- * fit in the thread's L2 cache, together with the packed copy of B. Only the fastest product of a
- * thread counts, because other programs may have slowed down the others. */
+/* State of a measurement. Each thread multiplies square matrices A and B of its own. They and the
+ * result fit in the thread's L2 cache, together with the packed copy of B. Only the fastest matrix
+ * product of a thread counts, because other programs may have slowed down the rest. */
 typedef struct peak {
     const sgt_product *own;
     sgt_gemm_shape s;
-    /* Sizes in bytes. scratch: scratch memory of a thread; operand: the matrix A, and also B; each:
-     * all memory of a thread. */
+    /* Sizes in bytes. scratch: scratch memory of a thread; operand: each of the matrices A and B;
+     * each: all memory of a thread. */
     size_t scratch, operand, each;
     char *memory; /* (threads, each) */
     int done;     /* number of threads whose measurement is complete */

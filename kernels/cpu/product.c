@@ -227,7 +227,8 @@ static void pack_along(char *out, const sgt_gemm_shape *s, const char *b, size_t
 }
 
 /* Return how many bytes six packed rows of A take, rounded up to a multiple of 64. 8 bytes are
- * added because store_six writes 8 groups although a row of the result has only 6. */
+ * added because store_six always writes 8 groups, so that its last store reaches two groups beyond
+ * the six. */
 static inline size_t left_bytes(size_t groups) { return (groups * ROWS_OF * 4 + 8 + 63) / 64 * 64; }
 
 /* For one step along k, pack one group for each of `rows` rows of the product, at most 30. A is
@@ -280,7 +281,8 @@ static void pack_left(char *out, const sgt_gemm_shape *s, const char *a, size_t 
                       size_t groups)
 {
     size_t line = s->lda * ELEMENT, bytes = left_bytes(groups);
-    /* prefetch, in each row of A, the columns after those that the next call will pack */
+    /* offset in bytes of the end of the columns that the next call will pack: prefetch them in each
+     * row of A */
     const size_t last = 2 * SGT_PRODUCT_LEFT * ELEMENT - 1;
     for (size_t p = p0; p < p0 + groups; p++, out += ROWS_OF * 4) {
         const char *at = a + p * PER_GROUP * line;
@@ -343,8 +345,8 @@ static int streams(const sgt_gemm_shape *s, const float *c)
            (uintptr_t)c % 64 == 0;
 }
 
-/* Compute up to six rows of a block of C, using all panels of B. end.c points to the first of these
- * rows. If A is transposed, `a` must be packed already. */
+/* Compute up to six rows of a block of C, in all columns of the block. end.c points to the first of
+ * these rows. If A is transposed, `a` must point to the packed rows. */
 static void row_of_tiles(const product_room *room, const sgt_gemm_shape *s, const char *a,
                          tile_end end, size_t rows, size_t columns, size_t p0, size_t groups)
 {
@@ -421,15 +423,16 @@ static void product(const sgt_gemm_shape *s, const void *a, const void *b, const
             row_of_tiles(&room, s, from, end, some < ROWS_OF ? some : ROWS_OF, columns, p, groups);
         }
     }
-    /* thread barriers do not order non-temporal stores */
+    /* make C visible to other threads: thread barriers do not wait for non-temporal stores */
     if (s->trans_a) vstream_end();
 }
 
 /* The scratch memory holds panels of B, packed rows of A, and a row of tiles of C. The costs were
- * measured on Zen 4 with AVX-512; AVX2 takes twice as many cycles for each. most_rows is 512
- * without AVX-512: on Zen 3 with AVX2, products of 4096 x 768 x 2304 and 4096 x 3072 x 768 took a
- * tenth longer with blocks of 4096 rows than with blocks of 512 rows. This was not measured with
- * AVX-512. */
+ * measured on Zen 4 with AVX-512. With AVX2 each is twice as high, which does not matter, because
+ * costs are only compared with each other. Without AVX-512, most_rows limits blocks to 512 rows: on
+ * Zen 3 with AVX2, matrix products of 4096 x 768 x 2304 and 4096 x 3072 x 768 took a tenth longer
+ * with blocks of 4096 rows than with 512 rows. With AVX-512, this was not measured, so blocks are
+ * not limited. */
 const sgt_product SGT_NAME(sgt_product) = {
     .run = product,
     .scratch = SGT_PRODUCT_GROUPS * 4 *
@@ -448,7 +451,8 @@ const sgt_product SGT_NAME(sgt_product) = {
 
 /* Write 2 * W elements of e with non-temporal stores. Megabytes of other data are written before
  * these elements are read again, so they would not stay in a cache anyway. Ordinary stores would
- * first fetch each cache line, which takes as long as computing the exponentials. */
+ * also read each cache line from memory first, which takes as long as computing the
+ * exponentials. */
 SGT_INLINE void stream_product_format(char *at, vf low, vf high)
 {
 #if SGT_FOR_bf16

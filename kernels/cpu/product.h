@@ -4,13 +4,14 @@
  * The method is that of Goto & van de Geijn, "Anatomy of High-Performance Matrix Multiplication"
  * (2008). The part of B that a block needs is packed into panels of 64 columns, which stay in the
  * L2 cache. Six rows of A stay in the L1 cache, and the sums of a tile in registers. With AVX-512 a
- * tile is 6 x 64 and takes 24 multiply-adds for 10 loads. AVX2 and plain C have half as many
- * registers. There, panels consist of strips of 16 columns (AVX2) or 8 columns (plain C). A tile is
- * 6 x 16 or 6 x 8 and takes 12 multiply-adds for 8 loads.
+ * tile is 6 x 64: each step along k takes 24 multiply-adds and only 10 loads. AVX2 and plain C have
+ * half as many registers. There, panels consist of strips of 16 columns (AVX2) or 8 columns (plain
+ * C). A tile is 6 x 16 or 6 x 8, and each step takes 12 multiply-adds and 8 loads.
  *
- * A group is the 4 bytes that a vector lane multiplies in one step: 1 float, or 2 bfloat16 numbers
- * with successive indexes k, the index of the sum. The instruction `vdpbf16ps` multiplies both and
- * adds both products to the sum. So only code that handles groups differs between the two formats.
+ * A group is the 4 bytes that a vector lane multiplies in one step: 1 float, or 2 bfloat16 elements
+ * with successive values of k, the index over which the product sums. The instruction `vdpbf16ps`
+ * multiplies both and adds both products to the sum. So only code that handles groups differs
+ * between the two formats.
  *
  * The matrix product in AMX tiles (product_bf16_amx.c) has different blocks and packs
  * differently. */
@@ -55,8 +56,9 @@ typedef void sgt_product_run(const sgt_gemm_shape *s, const void *a, const void 
                              size_t ld_squares, void *scratch);
 
 /* One of our matrix-product implementations, and what gemm.c must know to cut C into blocks for it.
- * Costs are in cycles per step along k. They are only compared with each other, so a common factor
- * does not matter. */
+ * The costs are in cycles per step along k, where the length of a step depends on the
+ * implementation. Only costs of the same implementation are compared, so their unit does not
+ * matter. */
 typedef struct sgt_product {
     /* function that computes a block of C; the implementation in AMX tiles accepts only NULL as
      * f */
@@ -68,14 +70,14 @@ typedef struct sgt_product {
     /* number of elements along k that are packed at a time; if k is larger, the sum is divided into
      * sections of this length */
     size_t deep;
-    /* Maximum number of rows in a block of C if the sum has several sections, because each section
-     * adds to the block, which must stay in a cache meanwhile; 0: no limit. */
+    /* Maximum number of rows in a block of C if k exceeds `deep`; 0: no limit. In that case, each
+     * section of the sum is added to the whole block in turn, so the block must stay in a cache
+     * between sections. */
     size_t most_rows;
-    double unit_cost; /* to compute a unit */
-    /* cost of packing the rows of A that a unit needs: left_cost[1] if A is transposed, else
-     * left_cost[0] */
+    double unit_cost; /* cost of computing a unit */
+    /* cost of packing A for one row of units: left_cost[1] if A is transposed, else left_cost[0] */
     double left_cost[2];
-    /* cost of packing the columns of B that a unit needs: right_cost[1] if B is transposed, else
+    /* cost of packing B for one column of units: right_cost[1] if B is transposed, else
      * right_cost[0] */
     double right_cost[2];
 } sgt_product;

@@ -1,14 +1,16 @@
 /* product_bf16_amx.c: our own matrix products of bfloat16 in AMX tiles.
  *
- * A unit of C is 32 x 32 sums in four tiles. Each step of 32 numbers of k loads four tiles for four
- * tile products (amx.h). The part of B that a block needs is packed into panels of 32 columns and
- * at most DEEP steps. The panels take up to 1 MiB, which stays in the L2 cache. Of A, 32 rows and
- * NEAR steps are packed at a time. In the L1 cache stay these (16 KiB), NEAR steps of a panel (16
- * KiB), and the sums of a unit (4 KiB). So each step loads one pair of tiles from each cache.
+ * A unit is 32 x 32 elements of C, whose sums are in four tiles. Each step adds 32 values of k to
+ * them, with four tile loads and four tile products (amx.h). B is packed for all columns of a block
+ * of C and for at most DEEP steps, in panels of 32 columns. The panels take up to 1 MiB and stay in
+ * the L2 cache. A is packed for 32 rows and NEAR steps at a time. The L1 cache has room for these
+ * rows of A (16 KiB), for the same NEAR steps of a panel (16 KiB), and for the sums of a unit (4
+ * KiB). Therefore each step loads a pair of A from the L1 cache and a pair of B from the L2 cache.
  *
  * A unit's sums are loaded into tiles again for the next NEAR steps, so NEAR does not affect the
- * bits of the result. Bias and C are added in vectors, after the last step. A sum of more than DEEP
- * steps is accumulated in C, in order. Denormal numbers count as 0 in the tiles.
+ * bits of the result. The bias and the old C are added with vector instructions, after the last
+ * step. A sum of more than DEEP steps is accumulated in C, in order. Denormal numbers count as 0 in
+ * the tiles.
  *
  * This code was not measured on a CPU with AMX. Its sizes come from measurements of similar
  * products on such a CPU: rows in blocks of 32 and k in steps of 256 were fastest if B is small. */
@@ -184,12 +186,16 @@ static void product(const sgt_gemm_shape *s, const void *a, const void *b, const
                          squares && last ? squares + i / SIDE * ld_squares : NULL);
     }
     tile_release();
-    if (s->trans_a) vstream_end(); /* thread barriers do not order non-temporal stores */
+    /* make C visible to other threads: thread barriers do not wait for non-temporal stores */
+    if (s->trans_a) vstream_end();
 }
 
-/* The costs are computed, not measured. A step of a unit is 4 tile products of 16 cycles each.
- * Packing a pair takes 32 loads and stores, and 128 shuffles more if it is transposed. most_rows is
- * 512, because a block of C (512, 512) then takes as much memory as the panels. */
+/* Costs in cycles per step of 32 values of k. They are estimates, not measurements. unit_cost: a
+ * unit takes 4 tile products per step, of 16 cycles each. left_cost and right_cost: a step of a row
+ * or column of units needs one packed pair of A or B. Packing it takes 32 loads and stores, and 128
+ * more instructions (shuffles) if it must be transposed. most_rows is 512, so that a block of C
+ * takes at most 512 x 512 floats: 1 MiB, as much as the panels of B, with which it shares the L2
+ * cache. */
 const sgt_product sgt_product_bf16_amx = {
     .run = product,
     .scratch = RIGHT_BYTES + LEFT_BYTES + (size_t)PANELS * BLOCK_BYTES,

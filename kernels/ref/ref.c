@@ -24,9 +24,9 @@ static double widened(uint16_t half)
 /* Floats are rounded to 16-bit formats to the nearest number, ties to even (IEEE 754). */
 
 /* Return the number nearest to x in a 16-bit format. `bits`: number of bits in the format's
- * significand; 2^lowest: its smallest positive number, so that all its numbers are multiples of it;
- * `largest`: its largest finite number. If the result would be larger than that, return infinity
- * with the sign of x. */
+ * significand; 2^lowest: the format's smallest positive number, of which all its numbers are
+ * multiples; `largest`: the format's largest finite number. If the absolute value of the result
+ * would exceed `largest`, return infinity with the sign of x. */
 static double nearest(double x, int bits, int lowest, double largest)
 {
     int exponent, last;
@@ -541,7 +541,7 @@ static void finish(double *x, size_t n, const sgt_muon_shape *s)
 }
 
 /* One iteration of Newton-Schulz for x (n, k): with G = x x', compute x = A x + (B G + C G G) x.
- * `room` must hold n*k + 2*n*n numbers. */
+ * `room` is scratch memory of n*k + 2*n*n doubles. */
 static void newton_schulz(double *x, const wide *w, const sgt_muon_shape *s, double *room)
 {
     size_t n = w->n, k = w->k, down = w->down, across = w->across;
