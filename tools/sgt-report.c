@@ -73,8 +73,8 @@ static int print_json(const report *r, const char *out, int replaced, sgt_error 
                           JSON_REAL_PRECISION(9), err);
 }
 
-/* Write the page to the file `out`. The page is made in memory first, so that the file is either
- * complete or absent. */
+/* Write the page to the file `out`. The page is first built in memory and written only when it is
+ * complete, so that a failure leaves no incomplete file. */
 static int write_page(const report *r, const char *out, size_t *bytes, sgt_error *err)
 {
     char *text = NULL;

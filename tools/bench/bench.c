@@ -351,8 +351,8 @@ double bench_median(double *x, size_t n)
 
 /* ---- the page cache ---- */
 
-/* number of attempts to evict the pages. The kernel keeps recently used pages in a list of each
- * CPU, from which the first attempt may not remove them */
+/* maximum number of attempts to evict the pages of a file. Each CPU keeps recently used pages in a
+ * list of its own, from where the first attempt may fail to evict them */
 #define TRIES 5
 
 /* Evict the pages of a mapped file from the page cache. Return SGT_EUNSUPPORTED if some stay, or if

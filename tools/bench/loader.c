@@ -1,9 +1,9 @@
 /* loader.c: the subcommand `sgt-bench loader`, which compares the readers with each other, with
- * memcpy of the same windows, and with other programs.
+ * `memcpy` of the same windows, and with other programs.
  *
- * Measurements alternate in short slices of time: in each turn, every reader and every other
- * program gets one slice. So a change in the machine's speed affects all of them. Each thread
- * writes all its batches into the same buffer. */
+ * Time is divided into turns. In each turn, every reader and every other program is measured for
+ * one short slice of time, so that a change in the machine's speed affects all of them alike. Each
+ * thread writes all its batches into the same buffer. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -189,7 +189,8 @@ static void reset_peak(void)
     fclose(f);
 }
 
-/* Measure row i: our step with batch size number i, or PyTorch's step if i is the last row. */
+/* Measure row i of the table: our step with the batch size state.batches[i], or PyTorch's step if i
+ * is state.batch_count. */
 static int measure_row(size_t i, json_t **figures, sgt_error *err)
 {
     bench_row *row = &bench.rows[i];

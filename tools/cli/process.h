@@ -37,8 +37,9 @@ _Noreturn void sgt_no_memory(void);
  * spinning thread leaves its core. For example, with 2 threads on 2 cores shared with 13 other
  * programs, training processed 200 tokens/s without the limit and 830 tokens/s with it.
  *
- * libgomp reads the limit only from the environment, before main. So this function sets it there
- * and executes the program again. Values that the user has set are kept. */
+ * libgomp reads the limit only from the environment, and only before main begins. Therefore this
+ * function sets the limit in the environment and executes the program a second time. If the user
+ * has set a limit, that one is kept. */
 void sgt_spin_little(char **argv);
 
 /* Return the maximum number of threads that OMP_NUM_THREADS sets; 0: no maximum. */

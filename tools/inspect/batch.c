@@ -24,8 +24,8 @@ typedef struct drawing {
     int32_t *inputs; /* (2, B, T): inputs of the batch, followed by its targets */
 } drawing;
 
-/* Return a JSON array with one element per row of batch k: the index of the set in the mix from
- * which the row comes. */
+/* Return a JSON array with one element per row of batch k. If training mixes several sets, a row
+ * comes from one of them; its element is the index of that set. */
 static json_t *sets_json(const drawing *d, uint64_t k)
 {
     json_t *sets = json_array();

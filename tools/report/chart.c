@@ -8,9 +8,9 @@
 #include "tools/cli/process.h"
 #include "tools/report/report.h"
 
-/* Sizes of charts in pixels, indexed by report_size. Each chart is written once in the small size,
- * for narrow screens. If its figure is larger, the chart is written again in that size, and the
- * style sheet shows one of the two. So charts and their texts never have to be scaled. All
+/* Sizes of charts in pixels, indexed by report_size. If a figure is larger than the small size, its
+ * chart is written twice: in its own size, and in the small size for narrow screens. The style
+ * sheet shows one of the two, so that charts and their texts never have to be scaled. All
  * coordinates are below 1000, so four digits are enough. */
 static const struct {
     int wide, high;

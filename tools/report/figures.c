@@ -60,7 +60,7 @@ static double fit(const report_point *p, size_t first, size_t last, size_t at, i
     return own + (spread > 1e-9 * w0 * w2 ? (w2 * d0 - w1 * d1) / spread : d0 / w0);
 }
 
-/* Durbin-Watson statistic from which on points count as a straight line with noise (see
+/* minimum Durbin-Watson statistic with which points count as a straight line with noise (see
  * is_straight) */
 #define NOISE 1.5
 

@@ -173,8 +173,8 @@ typedef struct headline {
      * the number is a loss, otherwise 0 */
     size_t at, noise;
     report_number number;
-    /* value that is marked as the best one on a page with several runs. -1: the lowest; 1: the
-     * highest; 0: none */
+    /* which run's value is marked as the best one if the page has several runs. -1: the lowest; 1:
+     * the highest; 0: none */
     int best;
     /* what to do if no run has a value for this number. 1: leave the number out of the page; 0:
      * show a dash */

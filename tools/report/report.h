@@ -153,8 +153,9 @@ typedef struct report {
 /* ---- a figure: chart.c ---- */
 
 typedef enum report_kind {
-    REPORT_LINE,  /* a line; if `band` is 1, with a band from `low` to `high` behind it */
-    REPORT_RAW,   /* a faint line behind a smooth line, with a band if `band` is 1 */
+    REPORT_LINE, /* a line; if `band` is 1, with a band from `low` to `high` behind it */
+    /* a faint line of the values themselves, behind a smoothed line; if `band` is 1, with a band */
+    REPORT_RAW,
     REPORT_MARKS, /* a line with a dot at every point */
     REPORT_RUG,   /* dots at the bottom */
     REPORT_LIMIT  /* a dashed line */
@@ -166,7 +167,7 @@ typedef struct report_point {
 
 typedef struct report_series {
     report_kind kind;
-    unsigned color; /* index of the colour, which has the CSS class s0, s1, ... */
+    unsigned color; /* index i of the colour, which the CSS class "s<i>" defines: s0, s1, ... */
     int band;
     /* label of the series in tooltips; NULL: the series is not in tooltips */
     const char *name;
@@ -190,7 +191,8 @@ typedef enum report_number {
     REPORT_BIG,     /* "1.23 k" */
     REPORT_PERCENT, /* "12.34 %" */
     REPORT_BYTES,
-    /* the value is the decimal logarithm of the number to show; that number gets four digits */
+    /* four digits of the number whose decimal logarithm is the value, because logarithms are
+     * plotted */
     REPORT_LOG,
     REPORT_TIME /* "3 h 20 min" */
 } report_number;

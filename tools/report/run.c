@@ -66,8 +66,9 @@ static double read_number(const json_t *line, const char *name)
 
 static int is_evaluated(const report_row *row) { return !isnan(row->v[REPORT_VAL]); }
 
-/* Append a row to the log. If the log already has its step, the run was resumed from a checkpoint
- * before that step. The old rows from that step on are then removed. */
+/* Append a row to the log. If the log already has a row for this step, the run was resumed from an
+ * earlier checkpoint and repeats the steps from here on. Therefore the old rows from this step on
+ * are removed. */
 static void append_row(report_log *l, const report_row *row)
 {
     while (l->count && l->rows[l->count - 1].v[REPORT_STEP] >= row->v[REPORT_STEP]) {
@@ -354,8 +355,9 @@ static void finish_totals(report_run *r, const totals *t)
  * time, and at least AT_LEAST seconds in all, because every run waits a little at its start. */
 #define WAITING 0.05
 #define AT_LEAST 1
-/* A run counts as overfitted if its lowest validation loss is followed by at least LATER others,
- * all of which are more than WORSE times that loss. (A single one would not show a trend.) */
+/* A run counts as overfitted if at least LATER evaluations followed the one with the lowest
+ * validation loss, and all of them gave more than WORSE times that loss. (A single later evaluation
+ * would not show a trend.) */
 #define WORSE 1.02
 #define LATER 3
 

@@ -1,7 +1,7 @@
 /* mpi.h: the interface of libsgt-mpi.so, which exports one symbol, `sgt_mpi`. tools/ranks/ranks.c
- * loads the library if mpirun or srun started the program. So no program is linked against MPI. The
- * library broadcasts the address of rank 0 to all ranks, and transfers the gradients of CPU
- * ranks. */
+ * loads the library only if mpirun or srun started the program, so that no program must be linked
+ * against MPI. The library broadcasts the address of rank 0 to all ranks, and transfers the
+ * gradients of CPU ranks. */
 #ifndef SGT_TOOLS_RANKS_LIBSGT_MPI_H
 #define SGT_TOOLS_RANKS_LIBSGT_MPI_H
 
