@@ -143,14 +143,15 @@ static double mean_of_last(const sgt_diagnosis *d, uint64_t n)
 }
 
 /* Update d->diverged. The run diverges if the mean of the last SGT_MEAN_STEPS losses exceeds
- * d->start, for SGT_ABOVE_STEPS steps in a row, by more than noise can explain. Noise may explain a
- * difference of sqrt(2 / SGT_MEAN_STEPS) * d->chance: d->chance is the limit for a single loss, and
- * the difference of two means of SGT_MEAN_STEPS losses varies less by this factor.
+ * d->start, for SGT_ABOVE_STEPS steps in a row, by more than noise can explain. d->chance is the
+ * largest distance of a single loss from its expected value that noise explains. For the difference
+ * of two means of SGT_MEAN_STEPS losses, this limit is multiplied by sqrt(2 / SGT_MEAN_STEPS),
+ * because the noise of a mean is smaller.
  *
- * d->start is the mean of the first SGT_MEAN_STEPS losses. If the loss already rises during these
- * steps, that mean is too high for a comparison. So d->start is at most the first loss plus a
- * margin: a tenth of the first loss or, if that is more, d->chance / 2. The margin is needed
- * because the first loss is a single, noisy value. */
+ * d->start is the mean of the first SGT_MEAN_STEPS losses. If the loss rises during these steps,
+ * this mean is higher than the loss at which the run began. Therefore d->start is limited to the
+ * first loss plus a margin: a tenth of the first loss or, if that is more, d->chance / 2. The
+ * margin is needed because the first loss is a single, noisy value. */
 static void watch_start(sgt_diagnosis *d, uint64_t step, double loss)
 {
     if (d->seen == 1) d->first = loss;

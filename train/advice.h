@@ -90,11 +90,12 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
  *                 spike. With --skip-spikes, neither kind of spike is reported.
  *   not finite    Advice, at once: lower the lr 10 times.
  * Changes that noise can explain do not count. The losses of single tokens have a standard
- * deviation of about 3 nats, and those in a row are correlated. So the loss of a step of n tokens
- * is assumed to have a standard deviation of 4.5/sqrt(n). A rise or fall must exceed six times
- * that, and a tenth of the loss. Losses vary more between steps if the rows are of many kinds. So a
- * swing must also exceed six times the noise measured over the last SGT_SWING_STEPS steps, and no
- * swing is reported before that many steps. */
+ * deviation of about 3 nats. Because the losses of successive tokens are correlated, the loss of a
+ * step of n tokens is assumed to have a standard deviation of 4.5/sqrt(n) and not 3/sqrt(n). A rise
+ * or fall must exceed six times this deviation, and a tenth of the loss. If the rows contain texts
+ * of many kinds, losses vary more between steps. Therefore a swing must also exceed six times the
+ * noise measured over the last SGT_SWING_STEPS steps, and no swing is reported before that many
+ * steps. */
 #define SGT_SWINGS 4
 #define SGT_SWING_STEPS 64
 /* To measure the noise, losses are compared with the losses 1, 2, ... SGT_NOISE_LAGS steps

@@ -269,8 +269,8 @@ typedef struct sgt_backend_options {
     sgt_model model;
     sgt_optim optim;
     uint32_t batch, seq; /* batch: rows per micro-step on this rank; seq: tokens per row, T */
-    /* Micro-steps per step; 0 means 1. The backend needs it only for dropout, which draws the mask
-     * of each row from the row's index among all rows of the step. */
+    /* Micro-steps per step; 0 means 1. The backend needs it only for dropout, whose mask for a
+     * row depends on the row's index among all rows of the step. */
     uint32_t accum;
     int threads; /* CPU threads, at least 1 */
     sgt_notice notice;

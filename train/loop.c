@@ -312,10 +312,10 @@ typedef struct loop {
     /* number of documents that began in the rows of all ranks, from the start of the run to the
      * latest save */
     uint64_t documents;
-    /* Waiting for rows in the current group of WAIT_STEPS steps. waits_since: time at which the
-     * group began; waits: seconds for which its steps have waited; reads: number of file reads of
-     * this process before the group began; waits_said = 1: a slow file system was reported, which
-     * is done only once. */
+    /* How long steps wait for rows, measured over groups of WAIT_STEPS steps. waits_since: time at
+     * which the current group began; waits: seconds that the steps of this group have waited;
+     * reads: number of file reads by this process before the group began; waits_said: 1 if a slow
+     * file system has been reported, which is done only once. */
     double waits_since, waits;
     long reads;
     int waits_said;

@@ -1,8 +1,9 @@
 /* cpu_backend.h: internals of the CPU backend. Only files in train/cpu include it.
  *
- * B rows of T tokens are N = B*T positions. Loops are divided into tiles whose size depends only on
- * these shapes. Partial sums of tiles are added in the order of the tiles. So the number of threads
- * does not change a single bit of the results. Nothing is allocated after open.
+ * B rows of T tokens are N = B*T positions. The number of threads does not change a single bit of
+ * the results. To achieve this, loops are divided into tiles whose size depends only on these
+ * shapes, and the partial sums of tiles are added in the order of the tiles. Nothing is allocated
+ * after open.
  *
  * In bf16 and fp16, every operand of a matrix product is rounded as soon as it is computed:
  * weights, LayerNorm outputs, qkv, attention's output, input and output of GELU, and the gradient
@@ -246,10 +247,10 @@ typedef struct sgt_cpu_backend {
     sgt_cpu_report report;
     sgt_cpu_block *blocks;
     /* Blocks that recompute activations. share_cheap: first block that recomputes anything;
-     * share_inside: first block that recomputes everything; share_last: last block that recomputes
-     * anything. The recomputed activations of all these blocks use the same memory. So when the
-     * backward pass begins, this memory still holds the activations of share_last, which need not
-     * be recomputed. */
+     * share_inside: first block that recomputes all its activations; share_last: last block that
+     * recomputes anything. All these blocks store recomputed activations in the same memory. When
+     * the backward pass begins, this memory still holds the activations of share_last, because the
+     * forward pass wrote them last. Therefore share_last need not recompute anything. */
     sgt_cpu_block *share_cheap, *share_inside, *share_last;
     sgt_cpu_linear linear[SGT_LINEARS];
     sgt_head head; /* used if own_head */

@@ -108,9 +108,9 @@ static int choose_named_path(sgt_cuda_backend *c, sgt_error *err)
 }
 
 /* Choose the implementation for --attention. If both our kernels and cuDNN's can be used,
- * sgt_cuda_time_attention later chooses the faster ones. Because timings vary, two runs may use
- * different kernels. So with --deterministic nothing is timed: cuDNN's kernels are used only if the
- * user requested them by name, or if ours failed the self-check. */
+ * sgt_cuda_time_attention later chooses the faster ones. Timings vary, so two runs may use
+ * different kernels. To exclude this, nothing is timed with --deterministic, and cuDNN's kernels
+ * are used only if the user requested them by name, or if ours failed the self-check. */
 int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_error own_space, cudnn_space;

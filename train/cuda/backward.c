@@ -1,17 +1,19 @@
 /* backward.c: computes the gradients of all parameters from the gradient of the logits. c->buf.dx
  * is the gradient of the residual stream, to which each branch adds its gradient.
  *
- * The gradients of parameters are accumulated in float32 over the micro-steps of a step, and the
- * optimizer sets them to 0 again. If a step has only one micro-step (plan.written), this is
- * simpler: matrix products overwrite the gradients of matrices, and zero_rest sets the other
- * gradients to 0 before the backward pass. */
+ * The gradients of parameters are accumulated in float32 over the micro-steps of a step. They must
+ * be 0 before the first micro-step, so the optimizer sets them to 0 when it has read them. If each
+ * step has only one micro-step (plan.written), most gradients need not be set to 0: matrix products
+ * overwrite the gradients of matrices, and zero_rest sets only the other gradients to 0, before the
+ * backward pass. */
 #include "train/cuda/cuda_backend.h"
 #include "kernels/dropout.h"
 
-/* Arguments for the backward pass of a LayerNorm. Its result dx, the gradient of the residual
- * stream, is also the gradient of the output that the previous residual branch has added to the
- * stream. So the column sums of dx are the bias gradient of the matrix product that ended this
- * branch. `bias` points to that bias gradient; NULL: no branch precedes this LayerNorm. */
+/* Arguments for the backward pass of a LayerNorm. Its result dx is the gradient of the residual
+ * stream. The previous residual branch has added its output to this stream, so dx is also the
+ * gradient of that output, and the column sums of dx are the bias gradient of the branch's last
+ * matrix product. `bias` is the address of this bias gradient; NULL: no branch precedes this
+ * LayerNorm. */
 typedef struct norm {
     const void *x;
     const float *mean, *rstd;

@@ -141,12 +141,11 @@ typedef struct sgt_cuda_flat {
 } sgt_cuda_flat;
 
 /* Matrix products and buffers for Muon's Newton-Schulz iterations (kernels/muon.h), which transform
- * a matrix X. `gram` computes the gram matrix X X' or X'X, whichever is smaller. `square` squares
- * the gram matrix, and from both Muon forms a matrix B of the same size. `product` multiplies X by
- * B, from the left or from the right. Each product is batched over the layers. gram and product
- * have one element for each kind of matrix, from SGT_CUDA_QKV to SGT_CUDA_FCPROJ. All kinds use the
- * same buffers, one after the other: first the qkv matrices of all layers, then the proj matrices,
- * and so on. */
+ * a matrix X. `gram` computes the gram matrix X X' or X'X, whichever is smaller. `square` computes
+ * B, a weighted sum of the gram matrix and its square. `product` multiplies X by B, from the left
+ * or from the right. Each product is batched over the layers. gram and product have one element for
+ * each kind of matrix, from SGT_CUDA_QKV to SGT_CUDA_FCPROJ. All kinds use the same buffers, one
+ * after the other: first the qkv matrices of all layers, then the proj matrices, and so on. */
 typedef struct sgt_cuda_muon {
     const sgt_cuda_gemm *gram[SGT_CUDA_HEAD], *square, *product[SGT_CUDA_HEAD];
     /* x, y: matrix X before and after a Newton-Schulz iteration; (L, 4C*C) each, padded */

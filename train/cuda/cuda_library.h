@@ -1,7 +1,8 @@
 /* cuda_library.h: the interface of libsgt-cuda.so, which exports only the symbol `sgt_cuda`.
  * device.h finds and loads the library, and cuda_library.c defines the symbol. The library contains
- * its own copy of the code that it needs from loader/base, kernels and train. So library and
- * program share no data except the arguments and results of these functions.
+ * its own copy of the code that it needs from loader/base, kernels and train, including its static
+ * variables. The only data that library and program have in common are therefore the arguments and
+ * results of these functions.
  *
  *     const sgt_cuda_library *lib;
  *     sgt_cuda_device d;

@@ -34,10 +34,10 @@ static size_t bucket_of(const sgt_cuda_backend *c, size_t tensor, int vector)
                       : SGT_BUCKET_BLOCKS + (tensor - 2) / SGT_BLOCK_TENSORS;
 }
 
-/* Compute the offset of each tensor, and return the size of the flat arrays. Matrices come first,
- * so that weight decay applies to the beginning of the arrays. The matrices of a layer are
- * adjacent. The vectors follow after all matrices, in the model's order. Buckets are padded so that
- * every rank's part is aligned. */
+/* Compute the offset of each tensor, and return the length of the flat arrays. Matrices come first,
+ * so that weight decay applies to one range at the beginning of the arrays. The matrices of a layer
+ * are adjacent. All vectors follow, in the model's order. Each bucket is padded, so that the parts
+ * of all ranks are aligned. */
 static size_t assign_offsets(sgt_cuda_backend *c)
 {
     size_t tensors = sgt_model_tensors(&c->model), at = 0, bucket = 0;

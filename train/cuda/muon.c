@@ -1,10 +1,10 @@
 /* muon.c: the optimizer Muon (kernels/muon.h) for the four matrices of each block. update.c has
- * AdamW for all other parameters. A single matrix is too small to occupy a GPU. So each launch and
- * each batched matrix product computes the matrices of one kind (such as qkv) in all layers.
+ * AdamW for all other parameters. Because a single matrix is too small to occupy a GPU, each launch
+ * and each batched matrix product processes the matrices of one kind (such as qkv) of all layers.
  *
  * If there are several ranks, each rank stores parameters and momentum of only its own parts. The
- * ranks all-gather their Nesterov steps, and every rank orthogonalizes all matrices. Then each rank
- * updates its own parts. The code for several ranks has not yet been run on GPUs. */
+ * ranks all-gather their Nesterov steps, and every rank orthogonalizes all matrices. After that,
+ * each rank updates its own parts. The code for several ranks has not yet been run on GPUs. */
 #include <math.h>
 
 #include "kernels/muon.h"

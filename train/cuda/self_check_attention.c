@@ -12,13 +12,13 @@
 #include "kernels/kernels.h"
 #include "train/cuda/self_check.h"
 
-/* Values of T (tokens per row) in the checks. All are multiples of 8, so that rows of T elements
- * are aligned to 16 bytes, as matrix products require. SHORT and LONG are not multiples of a tile's
- * rows, so their last tile is incomplete. LONG is three tiles of 128 keys and a remainder, so that
- * every loop over tiles runs several times and reuses its buffers. EVEN is a multiple of 128, which
- * cuDNN up to 9.15.0 requires. SHORT is used with two rows and two heads; LONG and EVEN are used
- * with one row and one head, because kernels/ref takes 11 times as long for them as for a head of
- * SHORT. */
+/* Values of T (tokens per row) in the checks. All are multiples of 8, because matrix products
+ * require rows of T elements to be aligned to 16 bytes. SHORT and LONG are not multiples of a
+ * tile's rows, so that the last, incomplete tile is tested. LONG is three tiles of 128 keys and a
+ * remainder, so that every loop over tiles runs several times and reuses its buffers. EVEN is a
+ * multiple of 128, which cuDNN up to 9.15.0 requires. SHORT is used with two rows and two heads.
+ * LONG and EVEN are used with one row and one head, because kernels/ref takes 11 times as long for
+ * one of their heads as for one of SHORT. */
 enum { SHORT = 120, EVEN = 384, LONG = 392 };
 static const float RATE = 0.1f; /* dropout rate */
 
@@ -132,11 +132,11 @@ static double distance(const numbers *x, sgt_cuda_type type, const float *want, 
 }
 
 /* Return the largest relative error (see `distance`) that counts as correct. Each element of a
- * result is a sum of terms. A term is rounded at most six times, and once more with dropout. (In
- * naive attention, these roundings are of scores, probabilities, outputs, the gradients of
- * probabilities and of scores, and the result.) Rounding errors have random signs, so the relative
- * error of a sum is no larger than that of its terms. In float32, the bound is T roundings, because
- * partial sums of up to T or D terms are also rounded. */
+ * result is a sum of terms, each of which is rounded at most six times, and once more with dropout.
+ * (In naive attention, what is rounded are the scores, the probabilities, the outputs, the
+ * gradients of probabilities and of scores, and the result.) Because rounding errors have random
+ * signs, the relative error of a sum is no larger than that of its terms. In float32, partial sums
+ * of up to T or D terms are also rounded, for which T roundings are allowed. */
 static double bound(const sgt_cuda_backend *c, const numbers *x)
 {
     int roundings = 6 + x->masked;

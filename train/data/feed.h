@@ -22,8 +22,9 @@
 /* ---- examples ---- */
 
 /* An example is a prompt with its completion. Each example becomes one training row, in which only
- * the completion's tokens have a loss. This library has no tokenizer. So the caller of sgt_train
- * reads the examples (sgt_train_options.examples), and the following functions make rows from them.
+ * the completion's tokens have a loss. Because this library has no tokenizer, a callback of
+ * sgt_train's caller reads and tokenizes the examples (sgt_train_options.examples). The following
+ * functions make rows from them.
  *
  *     sgt_examples e = {...};                     // tokens, starts, learnt, count, ...
  *     if (sgt_examples_arrange(&e, path, &rows, &notice, &err) < 0) ...;

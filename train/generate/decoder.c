@@ -1,13 +1,13 @@
 /* decoder.c: GPT-2's forward pass over single tokens, with a cache of the keys and values of
  * earlier tokens.
  *
- * Every matrix product is x W', where W is stored with the shape (out, in), row-major (`dots` of
+ * Every matrix product is x W', where W is stored row-major with the shape (out, in) (`dots` of
  * kernels.h). Checkpoints store the weights of linear layers with the shape (in, out), so loading
  * transposes them.
  *
- * Each call of sgt_decoder_run is one parallel region. Its loops are divided into tasks in a way
- * that depends only on shapes, and each element of a result is computed by a single kernel call. So
- * results do not depend on the number of threads. */
+ * Each call of sgt_decoder_run is one parallel region, whose loops are divided into tasks. The
+ * results do not depend on the number of threads, because the division depends only on shapes, and
+ * because each element of a result is computed by a single kernel call. */
 #include "train/generate/generate.h"
 
 #include <math.h>
@@ -36,8 +36,8 @@ struct sgt_decoder {
     /* work space for ROWS = SGT_DECODER_ROWS rows: x and ln (ROWS, C), mean and rstd (ROWS) */
     float *x, *ln, *mean, *rstd;
     float *qkv, *att, *y, *wide; /* qkv: (ROWS, 3C); att, y: (ROWS, C); wide: (ROWS, 4C) */
-    /* (ROWS, C) array: output of the last LayerNorm. It has a row only for each row of the run
-     * whose logits are requested. */
+    /* (ROWS, C) array: output of the last LayerNorm, only for those rows of the decoder run whose
+     * logits are requested */
     float *last;
     float *scores; /* (threads, window) */
 };

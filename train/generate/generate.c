@@ -53,10 +53,11 @@ static void sink(const float *logits, uint32_t *heap, size_t n, size_t at)
 }
 
 /* Select the most likely ids by a heap sort that stops early. It stops when top_k ids are selected,
- * unless the next id has the same logit as the last selected one. With `wanted` > 0 (for top_p), it
- * also stops when the weights of the selected ids add up to `wanted`. Each selected id is swapped
- * with the last id of the heap, and the heap then excludes it. So ids[n - 1] is the most likely id,
- * ids[n - 2] the second, and so on. Return the number of selected ids. */
+ * unless the next id has the same logit as the last selected one. If `wanted` > 0 (for top_p), it
+ * also stops when the weights of the selected ids add up to `wanted`. An id is selected by swapping
+ * it with the last id of the heap and removing it from the heap, which leaves it in the array
+ * behind the heap. Therefore ids[n - 1] is the most likely id, ids[n - 2] the second, and so on.
+ * Return the number of selected ids. */
 static size_t keep_best(const sgt_choice *c, const float *logits, size_t n, uint32_t *ids,
                         double wanted)
 {

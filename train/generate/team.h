@@ -23,8 +23,9 @@
 #include <immintrin.h>
 #endif
 
-/* Number of times that a waiting thread polls before it sleeps. Polling takes about 20 us, which is
- * the usual time between the first and the last arrival of threads with equal work. */
+/* Number of times that a waiting thread polls before it sleeps. So many polls take about 20 us.
+ * When threads have equal work, the last one usually arrives within this time after the first, and
+ * nobody sleeps. */
 #define SGT_TEAM_SPINS 1000
 
 typedef struct sgt_team {

@@ -29,8 +29,9 @@ typedef struct sizing {
     const sgt_trainer *t;
     sgt_backend_options o;
     uint64_t windows; /* number of rows that training reads per epoch; 0: the data is not known */
-    /* bytes of memory for data: preloaded shards (training and validation, each rounded up to whole
-     * huge pages) or a file of examples, and the plan of packed rows */
+    /* bytes of memory for data: either the preloaded shards (those for training and those for
+     * validation, each rounded up to whole huge pages) or a file of examples; plus the plan of
+     * packed rows */
     uint64_t data;
     /* bytes that the process uses before it opens the data and the backend; 0 if `room` is the
      * memory of a GPU, which does not contain these bytes */

@@ -42,9 +42,9 @@ static const tensors_file model_file = {"model.safetensors", {"transformer."}, {
  *     "files": {"model.safetensors": {"bytes": 1234, "xxh3": "0123456789abcdef"}, ...},
  *     "xxh3": "..."
  *
- * The last "xxh3" is the seal, a checksum of state.json itself: of its JSON object without this
- * member, as jansson writes it in compact form. So a flipped bit in any file of the checkpoint is
- * detected. */
+ * The last "xxh3" is the seal, which protects state.json itself. It is the checksum of its JSON
+ * object without this member, as jansson writes it in compact form. With the seal, a flipped bit in
+ * any file of the checkpoint is detected. */
 
 /* Add the size and the checksum of file `name` to the object `files`. */
 static int add_sum(json_t *files, const char *name, uint64_t bytes, uint64_t xxh3, sgt_error *err)

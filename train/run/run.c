@@ -176,8 +176,9 @@ int sgt_run_find(char **dir, const char *path, const sgt_notice *notice, sgt_err
 
 /* ---- removing ---- */
 
-/* Remove a checkpoint. First rename its folder, and then delete its files. So a folder whose name
- * is that of a checkpoint is complete at any time, even if this process is killed. */
+/* Remove a checkpoint. First rename its folder to a temporary name, then delete its files. In this
+ * way, a folder with the name of a checkpoint is always complete, even if this process is killed
+ * halfway. */
 static int remove_step(const sgt_run *r, uint64_t step, sgt_error *err)
 {
     char from[SGT_PATH], to[SGT_PATH];
