@@ -30,8 +30,9 @@
 #define YIELD 16 /* after every YIELD-th poll, a thread yields its core to other threads */
 
 typedef struct slot {
-    /* n + 1, where n is the index of the last batch that a thread has tried to make in this slot;
-     * rc states whether it succeeded. Written by that thread, read by the consumer */
+    /* n + 1, where n is the index of the batch that a thread last tried to make in this slot; 0 if
+     * there was none. `rc` states whether the thread succeeded. The thread writes it, the consumer
+     * reads it */
     uint64_t filled;
     /* the batch that this slot holds. `inputs` points to the beginning of the slot's buffer, and
      * `targets` into the same buffer */
@@ -68,8 +69,9 @@ struct sgt_stream {
      * it */
     uint64_t released;
     char apart_too[APART];
-    /* delivered: number of batches delivered to the consumer so far; woken: value of `released`
-     * when the threads were last woken. Only the consumer's thread uses these two */
+    /* delivered: number of batches that were delivered to the consumer so far; woken: value of
+     * `released` when the prefetch threads were last woken. Only the consumer's thread uses these
+     * two */
     uint64_t delivered, woken;
 };
 

@@ -28,8 +28,8 @@
 
 #define DEPTH 32u /* blocks in flight: 8 MiB */
 #define PARTS 4u  /* maximum number of extents per block */
-/* bytes at the beginning of a window that are prefetched; while these are copied, the hardware
- * prefetches the rest of the window */
+/* number of bytes at the beginning of a window that are prefetched by software. While these bytes
+ * are copied, the hardware prefetcher loads the rest of the window */
 #define EXPECTED ((size_t)512)
 #define NONE UINT64_MAX
 
@@ -141,7 +141,7 @@ static void jump(store *s, uint64_t to)
  * blocks or will read them soon, return 1, after moving `begin` forward if necessary. Return 0 if
  * the caller must read the windows itself: the store has read nothing yet, the blocks are too far
  * ahead, or they have been replaced. But if the previous fetch got 0 for the same pool, too, the
- * run has moved there for good. In that case, jump to that pool and return 1. */
+ * run has probably moved to that pool permanently. In that case, jump to that pool and return 1. */
 static int steer(store *s, uint64_t low, uint64_t high)
 {
     /* the pool's first block */

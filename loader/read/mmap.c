@@ -52,8 +52,9 @@
 /* maximum time in seconds for prefaulting when the first cursor is opened. One idle core maps about
  * 5 GB of cached pages in this time */
 #define MAP_S .25
-/* alignment and minimum size in bytes of the ranges passed to madvise if the sampling is `block`.
- * It is larger than a window, because neighbouring windows of a block are needed soon, too */
+/* alignment and minimum size in bytes of the ranges passed to madvise if the sampling is `block`. A
+ * range is larger than a window, because the neighbouring windows of the block will be needed soon,
+ * too */
 #define CHUNK ((uintptr_t)1 << 16)
 
 typedef struct map {
@@ -339,9 +340,9 @@ static void check_reads(cursor *c)
     if (!c->r->random || ++c->batches < LOOK_BATCHES) return;
     c->batches = 0;
     if (getrusage(RUSAGE_THREAD, &used) < 0) return;
-    /* The kernel counts reads per thread. If another thread used the cursor last, c->reads is that
-     * thread's count, which must not be compared with this thread's. Then only store the new
-     * count. */
+    /* The kernel counts reads separately for each thread. If a different thread used the cursor
+     * last, c->reads is from that thread's counters and must not be compared with this thread's. In
+     * that case, only store the new value. */
     if (pthread_equal(c->thread, pthread_self()))
         c->advising = used.ru_majflt + used.ru_inblock != c->reads;
     c->thread = pthread_self();

@@ -17,8 +17,9 @@
 
 static int by_cachestat(int fd, uint64_t at, size_t bytes, uint64_t pages)
 {
-    /* range: offset and length in bytes; counts, as struct cachestat has them: number of cached
-     * pages (used here), then of dirty, written-back, evicted and recently evicted pages */
+    /* range: offset and length in bytes; counts: the fields of struct cachestat. counts[0] is the
+     * number of cached pages; the others, which are not used, count dirty, written-back, evicted
+     * and recently evicted pages */
     uint64_t range[2] = {at, bytes}, counts[5] = {0};
     if (syscall(CACHESTAT, fd, range, counts, 0) < 0) return -1;
     return counts[0] >= pages;

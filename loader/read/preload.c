@@ -22,11 +22,12 @@
 #define PAGE ((size_t)4096)
 #define READ_BYTES ((size_t)1 << 20) /* bytes per read */
 #define THREADS 16 /* number of threads that read, in addition to the calling thread */
-/* After every LOOK_PIECES-th piece, check again whether there is still enough free memory */
+/* A thread checks after every LOOK_PIECES-th piece whether there is still enough free memory */
 #define LOOK_PIECES 64
 
-/* A reader. To fill its memory, the shards' files are divided into pieces of READ_BYTES bytes,
- * numbered across all shards. A thread that has finished a piece takes the next one. */
+/* A reader. Its memory is filled by several threads. The shards' files are divided into pieces of
+ * READ_BYTES bytes, which are numbered across all shards; a thread that has finished a piece takes
+ * the next one. */
 typedef struct reader {
     const sgt_set *set;
     /* the loader's options; valid only while the reader is being opened */

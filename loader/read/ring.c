@@ -16,12 +16,13 @@
 
 /* maximum size in bytes of one read; every kernel accepts this size */
 #define MOST_BYTES ((size_t)1 << 30)
-/* depth of the trial ring, which is opened only to find out whether io_uring is available */
+/* depth (maximum number of reads in flight) of the trial ring, which is opened only to find out
+ * whether io_uring is available */
 #define USUAL_DEPTH 128u
 #define SPARE 64u /* number of file descriptors that must stay free for the rest of the process */
 
-/* states of a read. IDLE: not queued yet; PENDING: queued or in flight; DONE: all bytes have
- * arrived; FAILED: some bytes could not be read */
+/* States of a read. IDLE: not queued yet; PENDING: queued or in flight; DONE: all requested bytes
+ * have arrived; FAILED: some of the requested bytes could not be read */
 enum { IDLE, PENDING, DONE, FAILED };
 
 typedef struct file {

@@ -7,8 +7,8 @@
 
 #include "loader/base/philox.h"
 
-/* arguments `purpose` of draw (defined in sampler.h). sampler.c uses other values, so its random
- * numbers are independent of these */
+/* Values of draw's argument `purpose` (see sampler.h) for the random numbers of this file.
+ * sampler.c uses different values, so that its random numbers are independent of these */
 enum { TURN = 7, SET = 8 };
 
 /* type of the product of a row index (below 2^64) and a sum of shares (below 2^63), which needs 127

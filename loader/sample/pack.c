@@ -10,13 +10,14 @@
 #include "loader/base/philox.h"
 #include "loader/base/search.h"
 
-/* arguments `purpose` of draw (defined in sampler.h). sampler.c and mix.c use other values, so
- * their random numbers are independent of these */
+/* Values of draw's argument `purpose` (see sampler.h) for the random numbers of this file.
+ * sampler.c and mix.c use different values, so that their random numbers are independent of
+ * these */
 enum { PATTERN = 9, SIZE = 10 };
 
-/* Return element i of a random permutation of 0 ... n-1. If `size` is 0, this is the order of the
- * pattern's rows in the epoch; otherwise, the order of the documents that have this size. The
- * permutation is cached in memo. */
+/* Return element i of a random permutation of 0 ... n-1, which is cached in memo. If `size` is 0,
+ * it is the permutation of the pattern's rows in this epoch; otherwise, that of the documents of
+ * size `size`. */
 static uint64_t permuted(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch, uint32_t size,
                          uint64_t n, uint64_t i)
 {

@@ -63,8 +63,8 @@ typedef struct sgt_pack_source {
     uint64_t first;
 } sgt_pack_source;
 
-/* A document in a row: its identifier (see sgt_pack_source), and how many of its first tokens are
- * in the row. */
+/* A document in a row. place: the document's identifier (see sgt_pack_source); tokens: how many of
+ * its tokens, from the first on, are in the row. */
 typedef struct sgt_pack_piece {
     uint64_t place;
     uint32_t tokens;
@@ -77,9 +77,9 @@ typedef struct sgt_pack_run {
     uint64_t row, item;
 } sgt_pack_run;
 
-/* An item of a run: each row of the run has `count` documents of size `size`. The documents of one
- * size are counted in the order in which the pattern takes them. Of these, row k of the run takes
- * documents before + k * count ... before + (k + 1) * count - 1. */
+/* An item of a run: `count` documents of size `size` in each row of the run. All documents of this
+ * size are numbered in the order in which the pattern takes them. Row k of the run takes those with
+ * numbers before + k * count ... before + (k + 1) * count - 1. */
 typedef struct sgt_pack_item {
     uint64_t before;
     uint32_t size, count;
@@ -98,7 +98,8 @@ typedef struct sgt_pack {
     uint32_t most;   /* largest size */
     uint64_t count;  /* number of documents */
     uint64_t tokens; /* number of tokens in all documents, before cropping */
-    /* number of the set's tokens that the rows of the first epoch keep; the others are cropped */
+    /* number of the set's tokens that are in the rows of the first epoch; its other tokens are
+     * cropped */
     uint64_t kept;
     /* (width + 2): for each size, index in `places` of the first document of that size */
     uint64_t *first;

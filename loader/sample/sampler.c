@@ -191,10 +191,10 @@ static void begin_epoch(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t epoc
 enum { ROWS = 64 };
 _Static_assert(ROWS % SGT_DRAWS_WIDTH == 0, "whole vectors");
 
-/* Rows that are computed together. All are in the same epoch or, for sampling `block`, in the same
- * pool. at[k] is at first the index of row k in the epoch or pool. The functions below replace it
- * step by step, until it is the index of the row's window in the set. Arrays are computed in entire
- * vectors, so elements from n on hold values that are not used. */
+/* Rows whose windows are computed together. All rows are in the same epoch or, for sampling
+ * `block`, in the same pool. At first, at[k] is the index of row k in this epoch or pool. The
+ * functions below replace it step by step, until it is the index of the row's window in the set.
+ * Arrays are computed in entire vectors, so elements from n on hold values that are not used. */
 typedef struct rows {
     uint64_t at[ROWS], lo[ROWS], hi[ROWS], u[ROWS];
     uint32_t n, wide; /* n: number of rows; wide: n rounded up to whole vectors */

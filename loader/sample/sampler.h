@@ -113,9 +113,9 @@ typedef struct sgt_sampler {
     uint32_t seq; /* T */
     uint32_t shards;
     uint32_t first; /* index of this sampler's first shard among the shards of all sets */
-    /* number of rows in an epoch. This is the number of windows or, for `documents`, of documents;
-     * for `packed`, the number of rows in the first epoch. `random` has no epochs, but has the same
-     * number here as `shuffle` */
+    /* number of rows in an epoch: number of windows or, for `documents`, of documents. For
+     * `packed`, it is the number of rows in the first epoch, from which other epochs may differ by
+     * one. `random` has no epochs; the number is then the same as for `shuffle` */
     uint64_t windows;
     /* (shards + 1): for each shard, number of items in all earlier shards. An item is what a draw
      * selects: a possible first token for `random`, a document for `documents`, otherwise a

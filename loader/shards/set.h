@@ -18,8 +18,8 @@
 typedef struct sgt_set_shard {
     char *path;
     sgt_shard_header head;
-    /* number of documents that begin in the shard, if the manifest or an .idx of Megatron-LM states
-     * it; UINT64_MAX: unknown */
+    /* number of documents that begin in the shard, according to the manifest or to an .idx file of
+     * Megatron-LM; UINT64_MAX: unknown */
     uint64_t documents;
     /* end-of-text id, which separates documents, from the header or the manifest. If neither states
      * it: GPT-2's id if ids have 2 bytes, SGT_NO_ID if they have 4 bytes */
@@ -32,14 +32,17 @@ typedef struct sgt_set_shard {
     /* value to pass as the argument `raw` when the shard is opened again by sgt_shard_open */
     int raw;
     uint64_t index; /* hash of Megatron-LM's .idx */
-    char *damage;   /* in a survey: message about the shard's damage; NULL: no damage found */
+    /* message about the shard's damage, stored in a survey (sgt_set.survey); NULL: no damage was
+     * found */
+    char *damage;
 } sgt_set_shard;
 
 typedef struct sgt_set {
     sgt_set_shard *shards; /* the shards used, in order */
     uint32_t count, skipped;
     uint32_t first; /* index in `shards` of the first shard of the set opened last */
-    /* 1: if a shard is damaged, store the message in the shard and continue; 0: fail */
+    /* 1 (a survey): if a shard is damaged, store the message in the shard, and continue with the
+     * next shard; 0: fail at the first damaged shard */
     int survey;
     uint32_t damaged; /* number of damaged shards */
     size_t room;      /* number of elements allocated in `shards` */
@@ -89,8 +92,9 @@ int sgt_set_add(sgt_set *s, const char *path, int raw, sgt_error *err);
  * as damaged are skipped. */
 int sgt_set_check_alike(sgt_set *s, sgt_error *err);
 /* Decide whether a fault in shard h ends the current operation; rc is the result of checking the
- * shard. Normally return rc unchanged. In a survey, damage (SGT_EFORMAT or SGT_EIO) must not end
- * it: return SGT_OK, and store the message in h->damage, unless h already has one. */
+ * shard. Outside a survey, every fault does: return rc unchanged. In a survey (s->survey is 1),
+ * damage (SGT_EFORMAT or SGT_EIO) does not: store the message in h->damage, unless h already has
+ * one, and return SGT_OK. */
 int sgt_set_keep_damage(sgt_set *s, sgt_set_shard *h, int rc, sgt_error *err);
 
 /* Open a shard for reading, and check that it is still the same file, with the same size, header

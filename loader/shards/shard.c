@@ -24,8 +24,8 @@
 /* number of bytes that are examined at the beginning of a file without a header, to find out
  * whether it holds ids */
 #define SAMPLE ((size_t)16384)
-/* A file without a header counts as having 32-bit ids only if at least this many of its examined
- * 16-bit words look like the low half of such an id (see width_of) */
+/* A file without a header counts as having 32-bit ids only if at least this many of the examined
+ * 16-bit words vary as the low halves of such ids do (see width_of) */
 #define LEAST_WIDE 16
 /* bytes per read of sgt_shard_verify: small enough that the data is still in the L2 cache when it
  * is checked */

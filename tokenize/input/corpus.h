@@ -111,8 +111,8 @@ typedef struct sgt_corpus {
     /* 1 if standard input is one of the files; its size is not in `bytes`, and the run cannot be
      * resumed */
     int stream;
-    /* 1 if `bytes` does not tell the amount of text, because a file is standard input, compressed,
-     * filtered or Parquet */
+    /* 1 if `bytes` does not tell how much text there is. The reason is that at least one file is
+     * standard input, compressed, filtered or Parquet. */
     int unsized;
 } sgt_corpus;
 
@@ -129,7 +129,8 @@ static inline int sgt_corpus_sought(const sgt_corpus_file *f)
     return !sgt_corpus_made(f) && !f->rows;
 }
 
-/* Return the number of bytes of the file that are to be read, for progress. */
+/* Return how many bytes of the file this process will read, for progress: all of them or, if the
+ * file is divided among ranks, those in this rank's range. */
 static inline uint64_t sgt_corpus_share(const sgt_corpus_file *f)
 {
     return (f->end ? f->end : f->size) - f->from;

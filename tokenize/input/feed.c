@@ -32,7 +32,8 @@
 /* Maximum number of files that are opened before they are needed. A filtered file needs two
  * descriptors, and the usual limit for a process is 1,024. */
 #define AHEAD 256
-/* maximum number of files that get a notice each if some of their bytes were skipped */
+/* maximum number of files for which a notice is printed that some of their bytes were skipped; such
+ * files after these are only counted */
 #define LEFT_SAID 5
 /* number of bytes that sgt_same_hash and read_again read at a time */
 #define CHUNK ((size_t)128 << 10)
@@ -225,10 +226,10 @@ static int read_form(sgt_text_feed *f, sgt_error *err)
     return SGT_OK;
 }
 
-/* Advance the stream to f->offset, where an earlier run stopped, and hash it up to there. If the
- * stream can be read from any offset, start at the hash block that contains byte `hashed`;
- * otherwise start at the beginning of the stream, of which f->carry may already hold some bytes.
- * Return an error if the first `hashed` bytes do not have the hash that the earlier run
+/* Advance the stream to f->offset, where an earlier run stopped, and compute the stream's hash up
+ * to that offset. If reading can begin at any byte, start at the hash block that contains byte
+ * `hashed`. Otherwise, start at the beginning of the stream; f->carry may already hold its first
+ * bytes. Return an error if the first `hashed` bytes do not have the hash that the earlier run
  * recorded. */
 static int read_again(sgt_text_feed *f, sgt_error *err)
 {
@@ -469,8 +470,8 @@ static int add_long_line(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, sgt
     part->end = f->offset;
     part->raw = sgt_source_raw(f->source);
     u->used = at;
-    /* if reading failed before the end of the line, remove the part again: the feed reports the
-     * error instead */
+    /* if reading failed before the end of the line, remove the part again, because the feed reports
+     * the error instead */
     u->count -= rc < 0;
     return rc;
 }

@@ -55,20 +55,21 @@ uint64_t sgt_literal_count(const sgt_literal *l, const uint8_t *text, size_t n);
 typedef struct sgt_reading {
     const sgt_corpus *corpus;
     const sgt_tokenize_options *o;
-    /* Vocabulary that encodes the text. Its merges also decide where long pieces may be cut. NULL
-     * while a vocabulary is trained: long pieces are not cut then. */
+    /* Vocabulary that encodes the text. Its merges also decide between which tokens long text may
+     * be cut. It is NULL while a vocabulary is being trained; long text is then not cut between
+     * tokens. */
     const sgt_vocab *vocab;
     /* Rule that splits the text; NULL is GPT-2's. If `vocab` is set, the feed sets this field from
      * it. If the rule is a PCRE2 pattern, documents are never cut. */
     const sgt_rule *rule;
     /* The feed sets all fields below. */
     sgt_normalize normalize; /* normal form that text is converted to before it is split */
-    sgt_literal literal;     /* the end-of-text literal, which is never cut */
+    sgt_literal literal;     /* end-of-text; if it begins documents, no cut is inside it */
 } sgt_reading;
 
-/* Maximum number of parts that the feed reads into a unit. Without this limit, documents without
- * text would never fill a unit. Unfolding may give the unit more parts: a block of JSONL lines
- * becomes a part per line. */
+/* Maximum number of parts that the feed reads into a unit. Without this limit, a unit would never
+ * be full if all documents were empty. Unfolding may give the unit more parts than this, because a
+ * block of JSONL lines becomes a part per line. */
 #define SGT_UNIT_PARTS 4096
 /* number of spare bytes after a unit's text, which code may read and overwrite */
 #define SGT_UNIT_PAD 32
@@ -159,8 +160,8 @@ typedef struct sgt_unit {
     const sgt_reading *reading; /* settings of the feed that filled the unit */
     uint8_t *text;
     size_t used, room; /* used: bytes used in `text`; room: bytes allocated for it */
-    /* parts: the unit's parts; folded: what `parts` was before unfolding replaced blocks of lines
-     * and pages by documents */
+    /* parts: the unit's parts; folded: after unfolding, the former `parts`, in which blocks of
+     * lines and pages were not yet replaced by documents */
     sgt_part *parts, *folded;
     size_t count, part_room, folded_room;
     struct sgt_parquet_page *pages; /* Parquet pages that the folded parts refer to (parquet.h) */

@@ -87,7 +87,8 @@ typedef struct scan {
     const sgt_json_path *path;
     const char *why; /* reason why the line is bad; NULL if no error was found */
     size_t depth;    /* number of open objects and arrays */
-    /* number of open objects, counted from the outermost one, that are on the path to the field */
+    /* number of open objects that lie on the path to the field, counted from the outermost
+     * object */
     size_t matched;
     /* The field's value, which may have any type. value: where it begins, or NULL if it was not
      * reached yet; value_end: where it ends, or NULL if it was not read completely. */

@@ -121,8 +121,8 @@ typedef struct sgt_parquet_head {
 /* a page that is decoded once and used by several pages or threads */
 typedef struct sgt_parquet_shared sgt_parquet_shared;
 
-/* The rows first ... first + count - 1 of a page. The page's compressed bytes are in `whole` if
- * that is set, else in the unit's text at `at`. */
+/* Rows first ... first + count - 1 of a page. The page's compressed bytes are in the shared page
+ * `whole` or, if that is NULL, at offset `at` of the unit's text. */
 typedef struct sgt_parquet_page {
     sgt_parquet_head head;
     uint64_t offset; /* offset of the page in the file */
@@ -143,11 +143,11 @@ typedef struct sgt_parquet_string {
     size_t at, length;
 } sgt_parquet_string;
 
-/* Decode the p->count rows of the page into `rows`. It must have room for p->first + p->count
- * entries, because the rows before these are also decoded, and then dropped. The strings' bytes are
- * written into u's text after u->used. The strings are in order, and between them are only ASCII
- * bytes. path: the file's path, for errors. Any number of threads may call this, each with a
- * different unit. */
+/* Decode the p->count rows of the page into `rows`. `rows` must have room for p->first + p->count
+ * entries: decoding starts at the page's first row, and the p->first rows before the requested ones
+ * are then dropped. The strings' bytes are written into u's text after u->used. The strings are in
+ * order, and between them are only ASCII bytes. path: the file's path, for errors. Any number of
+ * threads may call this, each with a different unit. */
 int sgt_parquet_page_decode(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
                             const char *path, sgt_error *err);
 

@@ -120,7 +120,8 @@ static const struct {
     {NULL, 0, "lzo", OTHER},
     {NULL, 0, "brotli", OTHER},
     {NULL, 0, "lz4 in Hadoop's frames", OTHER},
-    /* a block of 4 bytes can stand for one byte repeated 131,072 times */
+    /* zstd can compress 131,072 repetitions of one byte into a block of 4 bytes: 32,768 per
+     * compressed byte */
     {unpack_zstd, 32768, NULL, NULL},
     {unpack_lz4, 256, "lz4, which this build is without", REBUILD("liblz4-dev")},
 };
@@ -376,8 +377,8 @@ static const char *open_shared(sgt_parquet_shared *s)
 
 /* ---- strings, by encoding ----
  *
- * Each function decodes the next n > 0 strings (or numbers) and stores their offsets and lengths in
- * the unit's text. It returns NULL, or what is wrong. */
+ * Each function decodes the next n > 0 strings (or numbers), and stores for each of them its offset
+ * in the unit's text and its length. It returns NULL, or what is wrong with the page. */
 
 typedef struct decoder {
     const sgt_parquet_page *p;
@@ -445,8 +446,8 @@ static const char *read_lengths(decoder *d, uint32_t *out, size_t n, uint64_t *s
     if (all.left < n) return ended;
     for (size_t i = 0; all.left; i++) {
         uint64_t number;
-        /* A number is computed modulo 2^32, so a negative one appears as more than INT32_MAX. A
-         * length cannot be negative. */
+        /* next_delta computes modulo 2^32, so that a negative number appears here as one above
+         * INT32_MAX. Reject it, because a length cannot be negative. */
         if (next_delta(&all, &number) < 0 || (uint32_t)number > INT32_MAX) return damaged;
         if (i < n) out[i] = (uint32_t)number;
         *sum += (uint32_t)number;

@@ -80,8 +80,8 @@ struct sgt_source {
     sgt_error left;    /* description of the bytes that were left out (sgt_source_left) */
     /* ring buffer of the read-ahead thread; NULL if the caller reads the file itself */
     ring *ahead;
-    /* with a read-ahead thread: number of bytes that it had read from disk when the caller last
-     * read, for progress */
+    /* if there is a read-ahead thread: number of bytes that the thread had read from disk when the
+     * caller last read from the ring, for progress */
     uint64_t raw;
 };
 
