@@ -281,9 +281,9 @@ static int verify(sgt_loader_options *o, sgt_error *err)
 }
 
 /* Return the size of a shard in the unit that sgt_mix_init expects for the sampling: documents for
- * `documents`, rows for `packed`, otherwise tokens. Packed rows belong to no single shard, because
- * a row may have documents from several. So all rows in a set's first epoch are counted for the
- * first shard of the set, and its other shards have size 0. */
+ * `documents`, rows for `packed`, otherwise tokens. A packed row belongs to no single shard,
+ * because it may have documents from several. Therefore, the size of a set's first shard is the
+ * number of all rows in the set's first epoch, and the set's other shards have size 0. */
 static uint64_t measure_shard(const sgt_loader *l, uint32_t shard)
 {
     uint32_t set = sgt_loader_set_of(l, shard);

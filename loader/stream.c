@@ -1,6 +1,7 @@
 /* stream.c: prefetch threads make batches ahead of a consumer, which receives them in order. Batch
- * n of the stream is made by thread n mod threads and stored in slot n mod slots. So the threads
- * need not agree on which of them makes a batch. The slots limit how far the threads run ahead:
+ * n of the stream is made by thread n mod threads and stored in slot n mod slots. Because this rule
+ * is fixed, the threads need not agree on which of them makes a batch. The slots limit how far the
+ * threads run ahead:
  *
  *     released <= delivered <= released + slots
  *

@@ -1,6 +1,6 @@
 /* file.c: write files atomically: write a temporary file in the target's folder, fsync it, rename
- * it to `path`, and fsync the folder. So `path` always names either the complete old content or the
- * complete new content, even after a crash. */
+ * it to `path`, and fsync the folder. This order guarantees that `path` always names either the
+ * complete old content or the complete new content, even after a crash. */
 #include "loader/base/file.h"
 
 #include <dirent.h>

@@ -28,10 +28,10 @@ int sgt_json_fits(const char *text, size_t n, size_t most, const char *path, sgt
 int sgt_json_object(json_t **out, const char *text, size_t n, size_t most, const char *path,
                     sgt_error *err);
 
-/* Return the JSON text in malloc'd memory, as json_dumps does, but never an incomplete one: if
- * memory runs out, json_dumps may omit a member without an error. So this function first computes
- * the size, allocates the memory, and then writes. Return NULL if `json` is NULL, if it has a value
- * that JSON cannot express, or if memory runs out. */
+/* Return the JSON text in malloc'd memory, as json_dumps does, but never an incomplete text. (If
+ * memory runs out, json_dumps may omit a member without an error.) To ensure this, the function
+ * first computes the size, then allocates the memory, and only then writes. Return NULL if `json`
+ * is NULL, if it has a value that JSON cannot express, or if memory runs out. */
 char *sgt_json_dumps(const json_t *json, size_t flags);
 
 /* Return a new JSON string: v as 16 hex digits. NULL: out of memory. */

@@ -52,8 +52,8 @@ uint64_t sgt_group_cpus(const char *root);
  *
  * An arena is one block of memory in huge pages. Its parts are handed out one after another, and
  * the entire block is freed at once. The caller's function, here lay_out, runs twice. The first run
- * only adds up the sizes, and the second run hands out memory. So the mapped size is always exactly
- * what is needed.
+ * only adds up the sizes, and the second run hands out memory. Because both runs make the same
+ * calls, the mapped size is exactly the size that is needed.
  *
  *     sgt_arena a = {0};                       // base NULL: only count
  *     lay_out(&a, model);                      // each sgt_arena_take adds to a.used

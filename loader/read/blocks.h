@@ -5,8 +5,8 @@
  * Blocks only save time. If a window's block is not stored, the caller reads the window itself.
  * This happens after a jump to a different position in the run, and for a block that could not be
  * read or that consists of too many extents. Read-ahead moves to a new position only when two
- * fetches in a row need the same pool. So an occasional batch from elsewhere costs only the reads
- * of its own windows.
+ * fetches in a row need the same pool. Therefore, an occasional batch from a different position
+ * causes no reads besides those of its own windows.
  *
  * Memory per set: 2 1/8 pools of 256 blocks, in huge pages. A block has K = ceil(131072 / T)
  * windows and the disk sectors around them. That is 140 MiB at T = 1024, and at most 276 MiB; with

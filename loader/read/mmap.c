@@ -254,9 +254,9 @@ static int open_reader(void **out, const char **remark, const sgt_set *set,
 
 /* Prefault the pages of from[bytes] that are in the page cache, so that later accesses cause no
  * page faults. When one cached page is populated, the kernel also maps the cached pages around it,
- * by default an aligned group of 16. So populate only one page per group, which is faster than
- * populating every page. If a kernel maps smaller groups, the other pages are mapped by faults
- * later. Return 0 if the kernel does not support MADV_POPULATE_READ. */
+ * by default an aligned group of 16. Therefore, populate only one page per group, because this is
+ * faster than populating every page. If a kernel maps smaller groups, the other pages are mapped by
+ * faults later. Return 0 if the kernel does not support MADV_POPULATE_READ. */
 static int map_piece(uintptr_t page, char *from, size_t bytes)
 {
     uintptr_t around = AROUND * page, at = (uintptr_t)from, end = at + bytes;
@@ -308,9 +308,9 @@ static int open_cursor(void **out, void *p, sgt_error *err)
 
 /* Fail if a window extends beyond the first byte that could not be read. (Windows that end before
  * that byte are intact. Therefore, after a prefetch thread has reached the missing bytes, a stream
- * can still deliver the batches before them.) A file that was cut short in the middle of a page
- * raises no signal for the rest of that page, which reads as zeros. So if a window ends in id 0,
- * also compare the file's size. */
+ * can still deliver the batches before them.) If a file was cut short in the middle of a page,
+ * reading the rest of that page raises no signal but returns zeros. Therefore, if a window ends in
+ * id 0, also check whether the file has become shorter. */
 static int verify(void *p, const sgt_window *windows, uint32_t n, const void **tokens,
                   sgt_error *err)
 {

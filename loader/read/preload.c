@@ -2,8 +2,9 @@
  * fill this memory when the reader is opened, so fetches cannot fail later. Ids are checked while
  * they are read, so that an invalid id is reported before a run begins.
  *
- * The copy of a shard's file, including its header, starts at a multiple of PAGE in memory. So
- * bytes that are aligned in the file are also aligned in memory, as reads with O_DIRECT require. */
+ * The copy of a shard's file, including its header, starts at a multiple of PAGE in memory. As a
+ * result, bytes that are aligned in the file are also aligned in memory, which reads with O_DIRECT
+ * require. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

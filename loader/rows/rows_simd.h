@@ -4,9 +4,10 @@
  * vector; and put, which writes a vector's ids as integers of `size` bytes and returns the ids.
  *
  * The first vector is stored at the beginning of the row. The second one is stored at the next
- * address that is a multiple of the vector size, and overlaps the first. So all stores except the
- * first and the last are aligned. (In streams this also holds for the targets.) Where two stores
- * overlap, both write the same ids. Rows with fewer ids than a vector use the plain C functions. */
+ * address that is a multiple of the vector size, and overlaps the first. In this way, all stores
+ * except the first and the last are aligned. (In streams this also holds for the targets.) Where
+ * two stores overlap, both write the same ids. Rows with fewer ids than a vector use the plain C
+ * functions. */
 
 /* Write the vector of ids that begins at id i of a row, and return it, so that the caller can find
  * the row's largest id. If the output has targets, also write the vector of targets, which begins

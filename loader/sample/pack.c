@@ -122,8 +122,8 @@ uint64_t sgt_pack_epoch_rows(const sgt_pack *p) { return p->epochs[1].rows; }
  * The pattern depends only on how many documents there are of each size. After a row is made, the
  * next row takes documents of the same sizes, as long as enough of them are left. Such equal rows
  * form a run and are made together. A run ends when too few documents of at least one size are left
- * for another equal row. So there are at most a few times T runs, however many documents the set
- * has. */
+ * for another equal row. Therefore, the number of runs depends mainly on how many sizes there
+ * are: there are at most a few times T runs, however many documents the set has. */
 
 typedef struct planner {
     sgt_pack *p;

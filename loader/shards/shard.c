@@ -105,7 +105,8 @@ int sgt_shard_is_bin(const char *path)
 /* Return SGT_EFORMAT if a file that begins with head[n] cannot hold 16-bit ids, because it looks
  * like text or has a known format. A file of ids does not look like text: the most frequent ids are
  * small, so their high bytes look like control characters. But if all ids are below 256, the file
- * looks like UTF-16. So a file whose name ends in .bin is not checked for UTF-16. */
+ * looks like UTF-16 text. To accept such files, a file whose name ends in .bin is not checked for
+ * UTF-16. */
 static int check_tokens(const uint8_t *head, size_t n, uint64_t size, const char *path,
                         sgt_error *err)
 {

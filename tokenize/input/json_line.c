@@ -1,6 +1,7 @@
 /* json_line.c: parses lines of JSON and turns them into documents. Each line is read once, from
- * left to right. Every line ends in a newline, and no valid token contains a newline. So the code
- * need not check for the end of the line: at a newline, every expected byte is missing. */
+ * left to right. Every line ends in a newline, and no valid token contains a newline. Therefore,
+ * the code need not check for the end of the line separately: wherever it expects a byte of a
+ * token, a newline is an error. */
 #include "tokenize/input/json_line.h"
 
 #include <string.h>

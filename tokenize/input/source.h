@@ -71,8 +71,9 @@ uint64_t sgt_source_raw(const sgt_source *s);
 
 /* ---- the hash of a stream ----
  *
- * A stream is hashed in blocks, and the hash of each block is the seed for the next block. So a run
- * that resumes within a large file reads again only the block in which it stopped. */
+ * A stream is hashed in blocks, and the hash of each block is the seed for the next block.
+ * Therefore, a run that resumes in the middle of a large file needs to reread only the block in
+ * which the earlier run stopped. */
 
 #define SGT_HASH_BLOCK ((uint64_t)4 << 20)
 

@@ -1,6 +1,7 @@
 /* units.h: processes the units of a corpus in parallel. Threads read units and work on them, and
- * the caller takes the finished units in the order of the text. So the result does not depend on
- * the threads' speed, and a ring of units bounds the memory.
+ * the caller takes the finished units in the order of the text. As a result, the order of the
+ * output does not depend on the threads' speed. Units are kept in a ring of fixed length, which
+ * limits the memory.
  *
  *     sgt_units_job job = {.feed = {.reading = {.corpus = c, .o = o}, .piece = piece,
  *                                   .threads = n}, .work = work,

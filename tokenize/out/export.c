@@ -53,7 +53,7 @@ char *sgt_export_options(const char *options, sgt_layout layout)
  *
  * Every document is one sequence. The index has three columns, stored one after the other: the
  * lengths of the documents, their offsets, and the index of each document's first sequence. sgt's
- * own .idx files are read twice, for the first two columns. */
+ * own .idx files are read twice: once for the first column and once for the second. */
 
 static int put_u64(sgt_sink *s, uint64_t v, sgt_error *err)
 {

@@ -2,8 +2,9 @@
  * then joins the parts into one set: shards, sources.jsonl and the counts of the manifest.
  *
  * Shard k of a split holds tokens k*S ... (k+1)*S - 1 of the split, where S is the number of tokens
- * per shard. So each shard can be written independently. A shard that exists in OUT is complete and
- * is not written again, so a killed run resumes without a journal. Tokens are read and written (not
+ * per shard. Because its range of tokens is known in advance, each shard can be written
+ * independently of the others. A shard that exists in OUT is complete and is not written again;
+ * therefore, a killed run needs no journal to resume this step. Tokens are read and written (not
  * copied with copy_file_range), because the checksum has to cover every token anyway. */
 #include "tokenize/parts/parts.h"
 
