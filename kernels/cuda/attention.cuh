@@ -21,8 +21,8 @@ namespace sgt
 {
 
 static constexpr float LOG2E = 1.44269504088896340736f, LN2 = 0.69314718055994530942f;
-// Initial value of the running maximum, before the first score. It is finite, because with
-// -infinity the weights of masked scores would be NaN instead of 0.
+// Initial value of the running maximum, before the first score. It is finite, because the weight of
+// a masked score is exp2(-infinity - maximum): 0 for a finite maximum, but NaN for -infinity.
 static constexpr float NONE_YET = -3e38f;
 enum { ATTENTION_THREADS = 128, OWN = 64 /* rows of a block's own tile */ };
 
@@ -63,8 +63,8 @@ template <class T> struct Heads {
     float scale, scale_log2;
     sgt_cuda_dropout drop;
     // limit: an attention probability is kept by dropout if its random bits, as a number, are at
-    // least this (see sgt_dropout_limit); pitch: distance between the element numbers of two
-    // successive queries' probabilities, T rounded up to a multiple of 4
+    // least this (see sgt_dropout_limit); pitch: number of elements that dropout counts per query,
+    // T rounded up to a multiple of 4
     uint32_t limit, pitch;
     float keep;
 };
@@ -87,11 +87,11 @@ struct Head {
     }
 };
 
-// Tells which positions of a sequence belong to the same document, and so may see each other; the
-// causal mask is applied elsewhere. first_key returns the start of the query's document, and
-// after_queries the end of the key's document. A position past the end of the sequence is treated
-// like the last one. Each call reads the arrays again, because keeping the results would take
-// registers.
+// Tells which positions of a sequence belong to the same document. A query sees only keys of its
+// own document. (Sight does not apply the causal mask.) first_key returns the start of the query's
+// document, and after_queries the end of the key's document. A position past the end of the
+// sequence is treated like the last one. Each call reads the arrays again, because keeping the
+// results would take registers.
 template <class T> struct Sight {
     const Heads<T> &a;
     int row; // index in `start` and `end` of the sequence's first position
@@ -162,9 +162,9 @@ template <bool DROP> struct Kept {
 
 // Tells which elements of a warp's tile of scores dropout keeps. The tile has queries in rows
 // (by_rows) or in columns (by_columns). One random draw decides about four consecutive keys of a
-// query, but a lane holds only one or two of these keys. So that no draw is repeated in several
-// lanes, each lane makes one draw for each block of 8 columns, and packs its results into a 32-bit
-// word. Then the lanes exchange their words.
+// query, but a lane holds only one or two of these keys. If each lane made all draws that it needs,
+// most draws would be made in several lanes. Therefore each lane makes one draw for each block of 8
+// columns and packs the results into a 32-bit word, and the lanes exchange their words.
 template <int N> struct KeptTile {
     static_assert(N <= 8, "a word of four bits a block");
     uint32_t word[4]; // for element e, at bit 4n + shift[e]
@@ -189,8 +189,8 @@ template <int N> struct KeptTile {
 
     // Draw the dropout mask of a tile whose rows are keys and whose columns are queries. Four lanes
     // that differ only in g%4 hold four consecutive keys of the same queries, and four elements
-    // each per block of 8 columns. A draw gives one element of each of the four lanes. So lane g%4
-    // = m makes the draw for element m of all four.
+    // each per block of 8 columns. A draw decides about four keys, which is one element of each of
+    // the four lanes. So the lane with g%4 = m makes the draw for element m of all four lanes.
     DEV void by_columns(const Kept<true> &k, int key, int query)
     {
         int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, m = g % 4;
@@ -287,9 +287,10 @@ template <int DP, class T> DEV void left(Operand<T> &a, const T *tile, int row, 
     a.read(tile + (row + lane % 16) * PITCH<T, DP> + (2 * k + lane / 16) * PER16<T>);
 }
 
-// Step k of the product of own rows and a transposed tile: add to each c[m] (16, N*8) the product
-// of a[m] and the step's columns of N*8 rows of the tile. a[m] has the step's columns of 16 own
-// rows, for group m. Each operand that is read from the tile is used for all groups.
+// Compute step k of the matrix product own x tile^T. For each of M groups of 16 own rows, add to
+// c[m] (16, N*8) the terms for the step's columns: a[m] holds these columns of the group's rows,
+// and the tile is read in these columns of N*8 rows. An operand that is read from the tile is used
+// for all groups.
 template <class T, int DP, int M, int N>
 DEV void times_rows(float (&c)[M][N][4], const Operand<T> (&a)[M], const T *tile, int k)
 {
@@ -394,8 +395,8 @@ DEV void store_rows(T *rows, size_t ld, int first, int length, int D, const floa
 // ---- the forward pass: a running softmax ----
 
 // Maxima and sums of a warp's running softmax, for rows g and g + 8. max: largest score so far,
-// multiplied by scale_log2. sum: sum of exp2(score - max) over the columns that this lane holds.
-// `finish` adds the sums of the four lanes of a row.
+// multiplied by scale_log2. sum: sum of exp2(score * scale_log2 - max) over the columns that this
+// lane holds. `finish` adds the sums of the four lanes of a row.
 struct Running {
     float max[2], sum[2];
 };
@@ -419,7 +420,7 @@ template <int N> DEV void mask_later(float (&s)[N][4], int query, int key)
 
 // Update the running softmax with a tile of scores, and replace each score by exp2(score *
 // scale_log2 - max), where max is the row's new maximum. Set `down` to exp2(old max - new max) for
-// rows g and g + 8. The caller multiplies its earlier sums by it, because their exponentials are
+// rows g and g + 8. The caller must multiply its earlier sums by it, because their exponentials are
 // relative to the old maximum.
 template <int N> DEV void soften(float (&s)[N][4], Running &r, float (&down)[2], float scale_log2)
 {

@@ -9,25 +9,26 @@
 // keeps a tile of queries and loops over the keys before them. Neither leaves the documents of its
 // own tile. Both kernels compute the scores and dp = dout.v, so together they do seven matrix
 // products instead of five. In return, each sum is computed by one warp without atomics, so the
-// results have the same bits each time. (With five matrix products, dq's sums would go through
-// memory tile by tile in float32: 32 KiB of traffic per 1 MFLOP saved. A fixed order of additions
-// would also require all keys of a head in one block.) Both kernels compute p with the kept rows on
-// the left, so that p's accumulators are already the left operand of the sums.
+// results have the same bits each time. (A single kernel with five matrix products would add to dq
+// in global memory, in float32, after each tile: 32 KiB of traffic for each MFLOP saved. And one
+// block would have to process all keys of a head, so that the additions have a fixed order.) In
+// both kernels, the rows that a block keeps are the rows of p, so that p's accumulators can be used
+// directly as the left operand of the next matrix product.
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/attention_slopes.cuh"
 
 using namespace sgt;
 
 // Number of rows in a tile that a kernel loops over. It is 64 for 16-bit types and heads of up to
-// 64 columns. Wide heads need the registers for their sums, and float32 needs twice as much shared
-// memory, so each of the two halves the number.
+// 64 columns. For wider heads it is half of that, because their sums take more registers. For
+// float32 it is half again, because a row takes twice as much shared memory.
 template <class T, int DP> constexpr int WALKED = (DP <= 64 ? 64 : 32) / (int)(sizeof(T) / 2);
 
 // Where shared memory holds lse and delta of a tile of queries. For 16-bit types, they follow all
 // tiles. Tiles of float32 can fill the shared memory, so lse and delta then use the unused bytes
 // after each row of q. In both cases, stats[i * STEP] is the lse of query i and stats[i * STEP +
-// DELTA] its delta. Two tiles of queries are in memory in turn; the statistics of the second begin
-// TURN floats after those of the first.
+// DELTA] its delta. Shared memory holds two tiles of queries, one in use while the other is being
+// filled. The statistics of the second tile begin TURN floats after those of the first.
 template <class T, int DP> struct Stats {
     static constexpr bool BETWEEN = sizeof(T) == 4;
     static constexpr int N = WALKED<T, DP>, STEP = BETWEEN ? PITCH<T, DP> : 1,

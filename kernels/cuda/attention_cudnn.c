@@ -16,7 +16,8 @@
 enum {
     OPS = 32, /* maximum number of operations of a graph */
     DESCS = 512,
-    OFFERS = 32 /* maximum number of engine configurations tried per heuristics mode */
+    /* maximum number of engine configurations to try for each mode of cuDNN's heuristics */
+    OFFERS = 32
 };
 
 typedef sgt_cudnn_desc desc;
@@ -113,13 +114,13 @@ enum form {
     PACKED_TRANSPOSED, /* the same memory as PACKED, but described as (B, H, D, T) */
     JOINED,            /* out or dout (B, T, H, D) */
     PRODUCT,           /* dout * out */
-    ROWS,              /* one number per query (B, H, T) */
+    ROWS,              /* one element per query (B, H, T) */
     PAIRS,             /* one element per query and key (B, H, T, T) */
-    PAIRS_TRANSPOSED,  /* one number per key and query */
+    PAIRS_TRANSPOSED,  /* PAIRS with the strides of the transpose */
     /* sums of dQ (B, H, T, D) in the order in which cuDNN's engines write them from tensor cores
      * (F16x16) */
     SUMS,
-    SCALAR /* one number on the host */
+    SCALAR /* one element in host memory */
 };
 
 static desc tensor(graph *g, enum uid uid, enum form form, int type)
@@ -319,7 +320,8 @@ static void describe_dq(graph *g, desc ds, desc kt)
               NULL, dq);
 }
 
-/* Describe the gradients. In these formulas, * multiplies element by element, and ' is a transpose:
+/* Describe the gradients. In these formulas, * multiplies element by element, and X' is the
+ * transpose of X:
  *   P = exp(causal(scale Q K' - lse))
  *   dV = P' dout    dS = scale P*(dout V' - delta)    dQ = dS K    dK = dS' Q */
 static void describe_backward(graph *g)
@@ -360,9 +362,9 @@ static int offers(graph *g, desc operations, int mode, desc config[OFFERS])
     return (int)(count < OFFERS ? count : OFFERS);
 }
 
-/* Return 0 if the engine declares that its results may differ from run to run, else 1. This filters
- * no engine for attention, because those never declare it. For them, describe_dq describes a graph
- * in which dQ is summed in a fixed order. */
+/* Return 0 if the engine declares that its results may differ from run to run, else 1. cuDNN's
+ * attention engines never declare it, so this rejects none of them. Their dQ is deterministic
+ * because describe_dq then describes a graph that sums dQ in a fixed order. */
 static int reproducible(graph *g, desc config)
 {
     int notes[N(NUMERICAL_NOTE_TYPE_COUNT) + 16];
@@ -376,15 +378,16 @@ static int reproducible(graph *g, desc config)
     return 1;
 }
 
-/* Try to create an execution plan from an engine configuration. Return 1 if that works. An engine
- * that the heuristics suggest may still reject the graph. Then return 0, with the reason in
- * *err. */
+/* Try to create an execution plan from an engine configuration. Return 1 on success. If the engine
+ * rejects the graph, which is possible although the heuristics suggested it, return 0 with the
+ * reason in *err. */
 static int try_config(graph *g, desc config, sgt_error *err)
 {
     int64_t count = 0, bytes = 0;
     int first = g->desc_count;
     sgt_error *kept = g->err;
-    g->err = err; /* a failed configuration must not make the whole graph fail */
+    /* a configuration that fails must not set the error of the graph, because others may work */
+    g->err = err;
     g->plan = make(g, N(BACKEND_EXECUTION_PLAN_DESCRIPTOR), "execution plan");
     set(g, g->plan, N(ATTR_EXECUTION_PLAN_HANDLE), N(TYPE_HANDLE), 1, &g->handle);
     set_desc(g, g->plan, N(ATTR_EXECUTION_PLAN_ENGINE_CONFIG), config);

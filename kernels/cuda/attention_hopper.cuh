@@ -26,8 +26,9 @@ enum {
     BOX = 64,                // rows of one TMA copy
     STAGES = 2,
     PRODUCER_REGISTERS = 24,
-    CONSUMER_REGISTERS = 240, // registers; in total 24 * 128 + 240 * 256 = 64,512 of 65,536
-    BARRIERS = 1024           // bytes for barriers; the tiles after them must be 1024-byte aligned
+    // registers per thread; a block takes 24 * 128 + 240 * 256 = 64,512 of 65,536
+    CONSUMER_REGISTERS = 240,
+    BARRIERS = 1024 // bytes for barriers; the tiles after them must be 1024-byte aligned
 };
 
 template <int D, int ROWS> constexpr int WIDE_TILE = D *ROWS; // number of elements of a tile

@@ -89,8 +89,8 @@ template <class T> struct Scores {
     float scale;
     sgt_cuda_dropout drop;
     // (B, T) array: start of each position's document; NULL if each row of the batch is one
-    // document. The probability of a key that a query does not see is 0, whatever its gradient is.
-    // So x may have any value there, even NaN.
+    // document. For a key that a query does not see, the kernels ignore the old value in x, so it
+    // may be anything, even NaN.
     const int32_t *start;
 };
 
@@ -161,9 +161,8 @@ template <class T, int V> __global__ void __launch_bounds__(THREADS) drop_probs_
 }
 
 // Load V elements of row r, from column c on. p: the probabilities before dropout. dp: the
-// gradients of these probabilities. They are the stored gradients, which are those of the
-// probabilities after dropout, multiplied by the dropout factors. dp is 0 for keys that the query
-// does not see.
+// gradients of p. a.x holds the gradients of the probabilities after dropout; multiplying them by
+// the dropout factors gives dp. dp is 0 for keys that the query does not see.
 template <class T, int V>
 DEV void load_slopes(float (&p)[V], float (&dp)[V], const Scores<T> &a, size_t r, int c)
 {

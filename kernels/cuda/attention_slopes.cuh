@@ -90,10 +90,10 @@ DEV void times_slope_rows(float (&dp)[N][4], const float (&p)[N][4], const float
 }
 
 // Return the factor by which a query's dq is multiplied: the scale, or 0 if the query sees only its
-// own key. Then its probability is 1 for any score, so the exact gradient of the score is 0. But
-// the formula would leave a small rounding error. AdamW divides by the gradient's size, and would
-// turn this error into an update of full size. dk_factor does the same for a key: it returns 0 if
-// the only query that sees the key sees no other key.
+// own key. In that case its probability is 1 for any score, so the exact gradient of the score is
+// 0. The formula would give a small rounding error instead, and AdamW, which divides by the
+// gradient's size, would turn even this error into an update of full size. dk_factor does the same
+// for a key: it returns 0 if the only query that sees the key sees no other key.
 template <class T> DEV float dq_factor(const Heads<T> &a, const Sight<T> &sight, int query)
 {
     return sight.first_key(query) == query ? 0 : a.scale;

@@ -5,15 +5,15 @@
 
 using namespace sgt;
 
-/* ROWS: number of warps of a block, each of which reads one row at a time. A slice has at most
- * LEAST_ROWS rows, unless that would give more than MOST_SLICES slices; then MOST_SLICES longer
- * slices are used. */
+/* ROWS: number of warps of a block, each of which reads one row at a time. The rows are cut into as
+ * many slices of at most LEAST_ROWS rows as needed. If that would be more than MOST_SLICES slices,
+ * they are cut into MOST_SLICES longer ones. */
 enum { ROWS = 8, MOST_SLICES = 128, LEAST_ROWS = 64 };
 
 // Set partial[slice][c] to the sum of column c over the rows of a slice. A block processes 32 * V
 // columns of one slice; each of its eight warps reads every eighth row. If there is only one slice,
-// no second kernel is needed: `partial` is then the gradient of the bias, and the sum is added to
-// it.
+// no second kernel is needed: the caller passes the gradient of the bias as `partial`, and the sum
+// is added to it.
 template <class T, int V>
 __global__ void __launch_bounds__(ROWS * 32)
     bias_kernel(float *partial, const T *dout, size_t n, int C, size_t slice_rows)

@@ -1,7 +1,7 @@
 // columns.cu: adds up the partial sums that blocks wrote for each column. A block processes 32
-// columns with 32 warps. Each warp adds up every 32nd partial sum of the 32 columns, one column per
-// lane. Then each warp adds the 32 results for one column. With so many warps, no thread must wait
-// for a long chain of loads.
+// columns with 32 warps. First, warp w adds up the partial sums that blocks w, w + 32, w + 64, ...
+// wrote, one column per lane. Then warp w adds up the 32 results for column w. With 32 warps, the
+// chain of dependent additions in a thread is short.
 #include "kernels/cuda/columns.cuh"
 
 using namespace sgt;

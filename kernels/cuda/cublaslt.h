@@ -92,8 +92,8 @@ enum {                                       /* cublasLtMatmulPreferenceAttribut
 };
 
 /* cublasLtReductionScheme_t, a uint32_t used as a bit set. If the library splits the sum over k
- * among blocks, each has partial sums of D. These are the ways to combine them; the caller allows
- * some of them. */
+ * among blocks (split-K), each block has partial sums of D. The bits name the ways to combine them;
+ * the library may use those that the caller sets. */
 enum {
     SGT_LT_REDUCTION_NONE = 0,
     /* partial sums are added to D itself, one after another, in D's type */

@@ -50,8 +50,8 @@ typedef struct sgt_cuda_control {
     /* Sums over the current step so far. loss: sum of the losses; targets: number of targets that
      * are not ignored. */
     double loss, targets;
-    /* sum of the squares of all gradients of the step; with several ranks, `loss`, `targets` and
-     * `squares` are adjacent so that a single all-reduce sums all three */
+    /* sum of the squares of all gradients of the step; `loss`, `targets` and `squares` must be
+     * adjacent, because with several ranks a single all-reduce sums all three */
     double squares;
     double norm; /* norm of the averaged gradient, before clipping */
     /* factor that turns sums of gradients into means and undoes loss_scale; Muon uses it */
@@ -69,10 +69,10 @@ typedef struct sgt_cuda_control {
     uint64_t spikes; /* number of updates skipped because of spikes */
 } sgt_cuda_control;
 
-/* The position of the current micro-step in the run. Dropout draws its masks from it and from the
- * seed (kernels/dropout.h). It is in device memory, so that a captured CUDA graph draws new masks
- * each time it runs. The rows of a step are dealt to the ranks in turn: row b of this micro-step
- * has the index `row` + b*ranks among all rows of the step. */
+/* The position of the current micro-step in the run. Dropout masks are a function of this position
+ * and of the seed (kernels/dropout.h). It is in device memory, so that a captured CUDA graph uses
+ * new masks each time it runs. The rows of a step are dealt to the ranks in turn: row b of this
+ * micro-step has the index `row` + b*ranks among all rows of the step. */
 typedef struct sgt_cuda_place {
     uint64_t seed, step;
     uint64_t row, ranks; /* ranks 0 means 1 */
@@ -165,8 +165,9 @@ size_t sgt_cuda_bias_backward_scratch(size_t n, size_t C);
 
 /* out = x * dropout factor, or out = x if drop is NULL
  *   n elements; out may be x
- * The gradient of dropout is the same computation. For embeddings, it is computed in place. For a
- * residual branch, it is computed out of place, because the gradient of the sum is still needed. */
+ * The backward pass of dropout is the same computation, on the gradient. For embeddings, it runs in
+ * place. For a residual branch, it writes to a different array, because the gradient of the sum is
+ * still needed. */
 void sgt_cuda_dropout_apply(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x,
                             size_t n, const sgt_cuda_dropout *drop);
 
@@ -224,15 +225,16 @@ int sgt_cuda_attention_hopper_serves(sgt_cuda_type type, size_t D);
 void sgt_cuda_take_batch(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, const int32_t *batch,
                          size_t n, int32_t ignore);
 
-/* Begin a micro-step: set micro_scale, dlogits_scale and *place from the arguments. Launch
- * arguments reach a CUDA graph without a copy. place->ranks is not changed. All micro-steps of a
+/* Begin a micro-step: set micro_scale, dlogits_scale and *place from the arguments. The call
+ * launches a kernel that writes these values to device memory, where a captured CUDA graph reads
+ * them, so that no copy from the host is needed. place->ranks is not changed. All micro-steps of a
  * step must have the same micro_scale, because their gradients are added up. */
 void sgt_cuda_begin_micro_step(sgt_cuda_stream s, sgt_cuda_control *c, sgt_cuda_place *place,
                                float micro_scale, uint64_t seed, uint64_t step, uint64_t row);
 
 /* Begin an update: set lr and c->step. `step` is the number of the run's current step, counted from
- * 0. c->step becomes the number of updates done, for AdamW's bias corrections: `step` minus the
- * number of skipped updates. */
+ * 0. c->step, from which AdamW's bias corrections are computed, becomes the number of updates done
+ * so far: `step` minus the number of skipped updates. */
 void sgt_cuda_begin_update(sgt_cuda_stream s, sgt_cuda_control *c, float lr, uint64_t step);
 
 /* Compute what an update needs from the gradients. Call sgt_cuda_grad_squares once for each array
@@ -248,8 +250,9 @@ void sgt_cuda_grad_finish(sgt_cuda_stream s, sgt_cuda_control *c, float clip, fl
                           float beta2);
 
 /* Decide if this update is skipped because the step's loss or norm is a spike (outliers.h), and set
- * `spike` and `spikes`. z is the limit, in standard deviations. *o, in device memory, has the
- * statistics of earlier steps. Call this after the norm is computed and before the update. */
+ * `spike` and `spikes`. A step is a spike if it is more than z standard deviations above the mean
+ * of earlier steps, whose losses and norms are in *o, in device memory. Call this after the norm is
+ * computed and before the update. */
 void sgt_cuda_spikes(sgt_cuda_stream s, sgt_cuda_control *c, sgt_outliers *o, double z);
 
 /* Update the parameters p of a flat buffer by the formula at sgt_adamw, with lr, c1, c2 and
@@ -276,9 +279,9 @@ void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, floa
 void sgt_cuda_muon_momentum(sgt_cuda_stream s, float *m, float *g, size_t n,
                             const sgt_cuda_control *c);
 
-/* Where matrices of the same shape are: `matrices` matrices, each of n elements. Matrix i begins at
- * index i*stride in the arrays of parameters and gradients, and at index i*stride_x in x, the
- * working array of Muon. The first matrix and both strides are aligned to 16 bytes. */
+/* Describes `matrices` matrices of the same shape, of n elements each. Matrix i begins at index
+ * i*stride in the arrays of parameters and gradients, and at index i*stride_x in x, the working
+ * array of Muon. The first matrix and both strides are aligned to 16 bytes. */
 typedef struct sgt_cuda_matrices {
     size_t n, matrices, stride, stride_x;
 } sgt_cuda_matrices;

@@ -31,8 +31,8 @@ typedef struct mark {
     double flops, bytes; /* 0: unknown */
 } mark;
 
-/* A node of a CUDA graph, with the mark that applied when the node was created. CUPTI's records of
- * a running graph contain only the node's id, so the mark is found by it. */
+/* A node of a CUDA graph, with the mark that applied when the node was created. When the graph
+ * runs, CUPTI's records contain only the node's id, by which the mark is found. */
 typedef struct node {
     uint64_t id;
     mark mark;
@@ -41,7 +41,7 @@ typedef struct node {
 struct sgt_cupti {
     sgt_cupti_subscriber subscriber;
     /* Stack of the open ranges and labels: stack[i] is the mark that applies at depth i, and
-     * stack[depth] applies now. Only that one has flops and bytes: the cost of the work that is
+     * stack[depth] applies now. Only stack[depth] has flops and bytes: the cost of the work that is
      * launched next. */
     mark stack[DEPTH + 1];
     size_t depth;
@@ -51,8 +51,8 @@ struct sgt_cupti {
 };
 
 /* CUPTI's buffer callbacks have no context argument, so they find the open sgt_cupti here. CUPTI
- * calls them from a thread of its own. Therefore the lock protects `open`, and the buffers and
- * nodes of the sgt_cupti. */
+ * calls them from a thread of its own. Therefore a lock protects `open` as well as the lists `full`
+ * and `nodes` of the open sgt_cupti. */
 static struct {
     pthread_mutex_t lock;
     sgt_cupti *open;
@@ -313,7 +313,7 @@ int sgt_cupti_begin(sgt_cupti *p, sgt_error *err)
     size_t dropped;
     int rc = SGT_OK;
     free_buffers(detach_full(p)); /* buffers of an earlier recording that was not ended */
-    /* set CUPTI's count of dropped records to 0: reading it does that */
+    /* reading CUPTI's count of dropped records resets it to 0 */
     api.dropped(NULL, 0, &dropped);
     for (size_t i = 0; i < KINDS && rc == SGT_OK; i++)
         rc = check(api.enable(kinds[i]), "switching on", err);
@@ -346,7 +346,8 @@ static void shorten(char out[NAME], const char *name)
     if (strncmp(s, "_Z", 2) == 0) {
         s += 2;
         if (*s == 'L') s++; /* static */
-        if (*s == 'N') s++; /* nested: the enclosing names come first */
+        /* 'N' begins a nested name, which lists the enclosing namespaces or classes first */
+        if (*s == 'N') s++;
         while ((s = source_name(s, &part, &n))) {
             if (n >= 10 && strncmp(part, "_GLOBAL__N", 10) == 0) continue;
             int got = snprintf(out + at, NAME - at, "%s%.*s", at ? "::" : "", (int)n, part);

@@ -43,9 +43,9 @@ __global__ void __launch_bounds__(32)
     documents_kernel(sgt_cuda_documents to, const int32_t *starts, int T)
 {
     size_t row = (size_t)blockIdx.x * T;
-    // The end of a position's document is the nearest document start after that position. To find
-    // it, go through the row from its end and keep the smallest start so far. largest_so_far keeps
-    // maxima, so the starts are negated.
+    // The end of a position's document is the nearest document start after that position, or T. To
+    // find it, go through the row from its end towards its beginning, and keep the smallest
+    // document start so far. The starts are negated, because largest_so_far keeps maxima.
     int ended = -T;
     for (int from = 0; from < T; from += 32) {
         int t = from + threadIdx.x, back = T - 1 - t;

@@ -58,8 +58,8 @@ template <int V> DEV void store_floats(float *p, const float (&x)[V])
     }
 }
 
-// Return x rounded to T, which is the value that later kernels read after x is stored. A kernel
-// that continues with x must use this value.
+// Return x rounded to T and converted back. A kernel that stores x and then uses it must use this
+// value, so that it computes with the same value as later kernels, which read the stored x.
 template <class T> DEV float rounded(float x) { return dev::to_float(dev::from_float<T>(x)); }
 
 // Return, in every thread, the sum of x over a block of WARPS warps. `shared` must have room for

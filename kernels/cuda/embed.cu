@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(THREADS) embed_chunk_kernel(EmbedBackward<T> a
 
 // Complete the run of equal tokens that begins in this chunk and continues in the next one: add up
 // its partial sums and add the result to dwte. The run of a frequent token may have hundreds of
-// chunks. So JOINED partial sums are loaded together, to overlap the latencies of the loads.
+// chunks. Therefore JOINED partial sums are loaded at a time, so that their latencies overlap.
 template <class T> __global__ void __launch_bounds__(THREADS) embed_join_kernel(EmbedBackward<T> a)
 {
     int first = blockIdx.x * CHUNK, end = first + CHUNK;
@@ -106,8 +106,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) embed_join_kernel(
     for (int c = threadIdx.x; c < a.C; c += THREADS) {
         float total = a.partial[(size_t)blockIdx.x * 2 * a.C + a.C + c], x[JOINED];
         for (int k = blockIdx.x + 1, n = JOINED; n == JOINED; k += JOINED) {
-            // count how many of the chunks k .. k + JOINED - 1 contain the run, which are the first
-            // of them
+            // n: number of chunks from k on that the run continues into, at most JOINED
             n = 0;
             DEV_UNROLL_FOR (int i = 0; i < JOINED; i++) {
                 bool has = (k + i) * CHUNK < a.n && a.sorted[(k + i) * CHUNK] == id;

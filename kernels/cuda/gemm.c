@@ -71,8 +71,8 @@ static int refused(const sgt_cuda_gemms *g, const char *what, sgt_lt_status stat
 }
 
 /* Store the addresses of bias and aux in the descriptor if the epilogue uses them. They may differ
- * from call to call, although the algorithm was chosen only once: the heuristics consider only
- * their alignment. */
+ * from call to call. The algorithm, which was chosen once, still fits, because the heuristics
+ * depend only on the alignment of the addresses. */
 static sgt_lt_status set_pointers(const sgt_cuda_gemm *p, const void *bias, const void *aux)
 {
     const sgt_cublaslt *lt = p->owner->lt;
@@ -140,14 +140,14 @@ static int describe(sgt_cuda_gemm *p, sgt_error *err)
 /* ---- remembered algorithms ----
  *
  * The chosen algorithms are kept as text. The first line names the device and the library's
- * version, for which alone the text is valid. Each further line has the algorithm for one shape,
- * newest first: the shape's key, the library's 64 opaque bytes as eight numbers, the time in
+ * version; the text is valid only for these. Each further line has the algorithm for one shape,
+ * newest first: the shape's key, the library's 64 opaque bytes as eight integers, the time in
  * milliseconds, and a checksum. Without a checksum, the library could take damaged bytes for a
  * different algorithm.
  *
  * If algorithms are timed, the text is also kept in a cache file. The file is never changed in
- * place, only replaced. So if two programs write at the same time, the file is intact, and at most
- * the lines of one of them are missing. */
+ * place, only replaced. Therefore the file stays intact if two programs write at the same time, but
+ * it may lack the lines of one of them. */
 
 static uint64_t checksum(const char *s, const char *end) /* FNV-1a */
 {

@@ -1,6 +1,6 @@
 /* gemm.h: matrix products with cuBLASLt. Descriptors are created and algorithms are chosen once, at
  * set-up. The timings of algorithms are kept in a file, by shape, for one device and one version of
- * the library. A run puts one matrix product on a stream.
+ * the library. A run enqueues one matrix product on a stream.
  *
  *     sgt_cuda_gemms *g;                     // the library, its workspace and earlier timings
  *     sgt_cuda_gemms_open(&g, &options, &err);
@@ -50,8 +50,8 @@ typedef struct sgt_cuda_gemm_shape {
     int tf32;                /* 1: tensor cores may round float32 operands to TF32 */
     int accumulate;          /* 1: add to the old D, or to `onto` in sgt_cuda_gemm_run_mixed */
     sgt_cuda_epilogue epilogue;
-    /* Number of multiprocessors that the library may use; it chooses its algorithms for this
-     * number. Other kernels can run on the others at the same time. 0: all multiprocessors. */
+    /* Number of multiprocessors that the library may use; its heuristics choose algorithms for this
+     * number. The remaining multiprocessors are free for other kernels. 0: all multiprocessors. */
     int32_t multiprocessors;
     /* number of matrix products that one call computes; 0 means 1. If it is above 1, there must be
      * no epilogue. stride_a, stride_b and stride_d are the distances from one A, B or D to the
@@ -87,8 +87,9 @@ typedef struct sgt_cuda_gemms_options {
     /* called for each algorithm that is rejected because its results are wrong */
     sgt_notice notice;
     int timing; /* 0: do not time algorithms; use the first that the heuristics suggest */
-    /* To evict the operands from the GPU's caches, this number of bytes is overwritten before each
-     * timed run. In a training step, operands come from memory as well. 0: 64 MiB. */
+    /* Number of bytes that are overwritten before each timed run, to evict the operands from the
+     * GPU's caches; 0: 64 MiB. The operands then come from memory, as they do in a training
+     * step. */
     size_t flush;
 } sgt_cuda_gemms_options;
 

@@ -1,10 +1,10 @@
 /* gemm_tune.c: tries the library's algorithms for a matrix product on the GPU, at the real size.
  * First, each candidate algorithm runs once, and some elements of D are compared with values that
- * the host computes in double. A candidate with a wrong element is dropped. Then, if algorithms are
- * timed, the others run in turns, so that a drifting clock favours none of them. Operands are
- * random, because a GPU multiplies zeros faster than the values of a training step. Before each
- * timed run, a buffer larger than most second-level caches is overwritten, because in a training
- * step, too, the operands are not in a cache. */
+ * the host computes in double. A candidate with a wrong element is dropped. If algorithms are
+ * timed, the remaining candidates then run in rounds, once per round, so that a drifting clock rate
+ * favours none of them. Operands are random, because a GPU multiplies zeros faster than the values
+ * of a training step. Before each timed run, a buffer larger than the L2 cache of most GPUs is
+ * overwritten to evict the operands, because in a training step they are not in a cache either. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,16 +17,16 @@
 #define FLUSH ((size_t)64 << 20) /* default number of bytes overwritten before a timed run */
 #define ROUNDS 9                 /* maximum number of timed runs per candidate */
 #define LEAST_ROUNDS 3 /* minimum number of timed runs per candidate, even beyond ENOUGH_MS */
-/* stop timing when all timed runs together, of all candidates, took this many milliseconds */
+/* stop timing when the timed runs of all candidates have taken this many milliseconds in total */
 #define ENOUGH_MS 60.0f
-/* when the first runs of candidates together took this many milliseconds, try no further
- * candidate */
+/* limit for the first, checking runs: when those of the candidates so far have taken this many
+ * milliseconds in total, try no further candidate */
 #define LONG_MS 300.0f
 /* a candidate is dropped if its best time is more than this many times that of the fastest
  * candidate */
 #define TOO_SLOW 1.25f
-/* The elements of D that are checked: those at the crossings of ROWS rows and COLUMNS columns,
- * which are the first, the last, and some between. */
+/* The elements of D that are checked: COLUMNS elements in each of ROWS rows. Both the rows and the
+ * columns are spread evenly over D and include the first and the last. */
 enum { ROWS = 8, COLUMNS = 16, CHECKED = ROWS * COLUMNS };
 
 typedef struct runner {
@@ -200,9 +200,10 @@ static double product(const tuner *t, size_t z, size_t i, size_t j, double *size
 
 /* Choose the elements of D that are checked, spread over its rows and columns. For each, compute
  * its expected value and the largest error that counts as correct. Errors come from rounding a
- * float32 sum after each of its k terms and, with TF32, from rounding each operand. Their signs are
- * random, so their total grows only with the square root of their number. The largest allowed error
- * is eight times this estimate, which a correct result does not exceed by chance. */
+ * float32 sum after each of its k terms and, with TF32, from rounding each operand. The signs of
+ * these errors are random, so the expected total grows only with the square root of their number.
+ * The largest allowed error is eight times the expected total, which a correct result does not
+ * exceed by chance. */
 static void expect(tuner *t)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
@@ -258,9 +259,10 @@ static char *place_of(const tuner *t, size_t c)
                       type_bytes(s->out);
 }
 
-/* Copy all checked elements between D and the host. If `back` is 0, set them in D from the pattern:
- * this is what a matrix product that accumulates adds to. Otherwise, copy the results from D to the
- * host memory after the pattern. */
+/* Copy the checked elements of D to or from the pinned memory t->pattern. If `back` is 0, set each
+ * of them in D to its value in the pattern, so that an accumulating matrix product adds to known
+ * values. Otherwise, copy the results from D to the memory after the pattern, where the host
+ * compares them. */
 static void copy_checked(const tuner *t, int back)
 {
     size_t size = type_bytes(t->p->shape.out);
@@ -272,8 +274,8 @@ static void copy_checked(const tuner *t, int back)
 }
 
 /* Run a matrix product with an algorithm, wait for it, and set *ms to its time in milliseconds. The
- * host enqueues the matrix product while the GPU is still overwriting the caches, so the time
- * between the two events has no launch overhead. */
+ * host enqueues the events and the matrix product while the GPU is still busy overwriting the flush
+ * buffer, so the time between the two events contains no launch overhead. */
 static int run_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err)
 {
     const gemm_operands x = {.d = t->d,
@@ -312,8 +314,9 @@ static int compare(tuner *t, sgt_error *err)
 }
 
 /* Run a candidate for the first time, which loads its code, and check its results. D still has the
- * results of an earlier candidate. Zero it, so that they cannot pass for this one's. If the matrix
- * product accumulates, also set the checked elements of D from the pattern. */
+ * results of an earlier candidate, which are probably correct. Zero D, so that a candidate that
+ * fails to write D is not accepted. If the matrix product accumulates, also set the checked
+ * elements of D from the pattern. */
 static int try_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err)
 {
     const sgt_cuda_gemms_options *o = &t->p->owner->o;
@@ -345,8 +348,9 @@ static void try_all(tuner *t, const sgt_lt_result *candidates, int count, sgt_er
 
 /* ---- the race ---- */
 
-/* Time each remaining candidate once. Then drop those that are slower than TOO_SLOW allows. One
- * time alone is not reliable, so the first round drops none, unless it took more than ENOUGH_MS. */
+/* Time each remaining candidate once. Then drop those that are slower than TOO_SLOW allows. A
+ * single time is not reliable, so the first round drops no candidate, unless the round took more
+ * than ENOUGH_MS. */
 static void run_round(tuner *t, int round, float *spent, sgt_error *err)
 {
     float fastest = 1e30f;

@@ -71,8 +71,9 @@ DEV void mbar_wait(uint64_t *bar, int parity)
 /* Start copying a box of the tensor to `to`, which is in shared memory and 1024-byte aligned. The
  * box has box_rows rows (see tensor_map) of 64 elements, and begins at (plane, row, column). A row
  * has 128 bytes, in 8 chunks. To avoid bank conflicts, TMA swizzles them: chunk p of row r is
- * stored as chunk p ^ r%8. Elements outside the plane become 0. One thread calls this. The copy
- * counts as 128*box_rows of the bytes for which the barrier `bar` waits. */
+ * stored as chunk p ^ r%8. Elements outside the plane become 0. One thread calls this. When the
+ * copy is complete, it counts as 128*box_rows of the bytes that were announced to the barrier `bar`
+ * with mbar_arrive_expect. */
 DEV void tma_load(void *to, const TensorMap *map, uint64_t *bar, int column, int row, int plane)
 {
     HOPPER_ASM("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
@@ -86,8 +87,8 @@ DEV void tma_load(void *to, const TensorMap *map, uint64_t *bar, int column, int
 DEV void trap_unless_aligned(const void *p)
 {
     uint32_t at = saddr(p);
-    /* Hide from nvcc where p comes from. From p's declared alignment it would conclude that the
-     * check below can be left out. */
+    /* Hide the origin of `at` from nvcc. Otherwise nvcc would conclude from p's declared alignment
+     * that the check below always succeeds, and remove it. */
     HOPPER_ASM("" : "+r"(at));
     if (at % 1024) __trap();
 }
@@ -99,12 +100,13 @@ DEV void fence_proxy_async() { HOPPER_ASM("fence.proxy.async.shared::cta;" ::: "
  *
  * In each thread, an accumulator d[BLOCKS][4] holds a part of the group's (64, 8 BLOCKS) matrix.
  * With g = lane/4 and t = lane%4, d[c][e] of thread i is element (i/32*16 + g + e/2*8, 8c + 2t +
- * e%2). So each warp has 16 rows of its own, in the layout of mma's c. A wgmma runs asynchronously,
- * until wgmma_wait returns. Until then, the threads must not read or write the registers of its
- * accumulator and left operand, nor change its operands in shared memory. */
+ * e%2). Therefore each warp has 16 rows, in the layout of mma's c. A wgmma runs asynchronously.
+ * Until wgmma_wait returns, the threads must not read or write the registers of the accumulator and
+ * of the left operand, nor change operands in shared memory. */
 
-/* Tell the compiler that these registers may change here, so that it does not move reads and writes
- * of them across this point. */
+/* Pretend to the compiler that this point changes the registers d or a. It then does not move reads
+ * and writes of these registers across this point. Otherwise it could, because it does not know
+ * when an asynchronous wgmma uses them. */
 template <int N> DEV void wgmma_pin(float (&d)[N][4])
 {
     DEV_UNROLL_FOR (int i = 0; i < N; i++)

@@ -23,8 +23,8 @@ template <class T> struct NormForward {
 template <class T> struct NormBackward {
     T *dx;
     // (blocks, parts, C) array of partial sums: each block writes a row of C floats for each part.
-    // Part 0 is for dw and part 1 for db. norm_rows_backward_kernel also has part 2, for the sum of
-    // dx over all rows.
+    // Part 0 is for dw, part 1 is for db, and part 2, which only norm_rows_backward_kernel writes,
+    // is for the sum of dx over all rows.
     float *partial;
     const T *dout, *x;
     const float *mean, *rstd, *w;
@@ -142,8 +142,8 @@ DEV void backward_row(const NormBackward<T> &a, size_t row, float *dw, float *db
           rstd = a.rstd[row];
     for (int c = first; c < a.C; c += 32 * V) {
         float dx[V] = {}, w[V], b[V];
-        // load these elements again; they are in the caches, but the row may be too long to stay in
-        // registers
+        // load these elements again: the row may have been too long to keep in registers, but it is
+        // still in a cache
         load_chunk(k, a, row, c);
         if (!a.first) load(dx, a.dx + row * a.C + c);
         load_floats(w, dw + c);
@@ -181,15 +181,15 @@ __global__ void __launch_bounds__(WARPS * 32) norm_backward_kernel(NormBackward<
 
 // ---- rows that fit in registers ----
 //
-// A warp loads all of a row at once, and nothing twice. So enough loads are in flight to use the
-// full memory bandwidth. In the backward pass, a warp processes several rows. It keeps the sums for
-// dw and db in registers until its last row, and only then adds them up with the other warps' in
-// shared memory. It also sums dx over the rows, because this is the gradient of the bias of the
-// layer before (proj or fcproj).
+// A warp loads all of a row at once, and nothing twice. Therefore enough loads are in flight to use
+// the full memory bandwidth. In the backward pass, a warp processes several rows. It keeps the sums
+// for dw and db in registers until its last row, and only then adds them up with the other warps'
+// in shared memory. It also sums dx over the rows. This sum is the gradient of a bias: that of the
+// projection (proj or fcproj) whose output the residual addition adds.
 
 // MULTIPROCESSORS: number of multiprocessors of an H100; blocks_each: number of blocks on each of
-// them in the backward pass. That is three, or two if rows are long, so that all blocks run at
-// once.
+// them in the backward pass. It is three, or two for long rows, whose sums take more registers:
+// this many blocks fit on a multiprocessor, so that all blocks run at once.
 enum { ROW_WARPS = 4, MULTIPROCESSORS = 132 };
 constexpr int blocks_each(int chunks) { return chunks <= 3 ? 3 : 2; }
 
@@ -282,8 +282,8 @@ template <class T, int CHUNKS> struct Row {
     }
 
     // Convert the lane's elements of chunk i to float: d = dout, g = dout * w, and xhat = (x -
-    // mean) * rstd. The weights w are loaded anew for each row, from the caches. In registers, they
-    // would take so much room that a third fewer warps would fit.
+    // mean) * rstd. The weights w are loaded again for each row, and come from a cache. Keeping
+    // them in registers would reduce the number of warps that fit on a multiprocessor by a third.
     DEV void unpack(float (&d)[V], float (&g)[V], float (&xhat)[V], const NormBackward<T> &a,
                     int i) const
     {
@@ -401,7 +401,8 @@ __global__ void __launch_bounds__(ROW_WARPS * 32, blocks_each(CHUNKS))
 // Maximum number of chunks in a row, enough for 768 floats or 1,280 16-bit elements.
 template <class T> constexpr int most_chunks() { return sizeof(T) == 4 ? 6 : 5; }
 
-// Return the number of chunks in a row, or 0 if the row does not fit in registers.
+// Return the number of chunks in a row of C elements. Return 0 if the row does not fit in registers
+// or is not a multiple of 16 bytes.
 template <class T> static int chunks_in(size_t C)
 {
     int chunks = (int)blocks_for(C, 32 * PER16<T>);

@@ -1,7 +1,7 @@
 // muon.cu: Muon's update (kernels/muon.h) without its matrix products: the momentum, the division
-// by the norm before Newton-Schulz, and the parameter update after it. Each layer has a matrix of
-// each shape, at the same distance from that of the layer before. So one launch processes the
-// matrices of all layers.
+// by the norm before Newton-Schulz, and the parameter update after it. Every layer has a matrix of
+// each shape, and the matrices of one shape are equally far apart in memory, so one launch
+// processes those of all layers.
 #include "kernels/cuda/elements.cuh"
 #include "kernels/muon.h"
 
@@ -122,8 +122,8 @@ template <class T> struct MuonStep {
     const sgt_cuda_control *control;
 };
 
-// Update V parameters. They begin at index i in p, g and copy. The steps by which they change begin
-// at index `from` in x.
+// Update the V parameters that begin at index i in p, g and copy, by the steps that begin at index
+// `from` in x.
 template <int V, class T> DEV void step_at(const MuonStep<T> &u, size_t i, size_t from)
 {
     float p[V], x[V], zero[V] = {};

@@ -172,9 +172,9 @@ template <class T> DEV void store_copy(T *copy, const float (&p)[1])
 }
 
 // Update V parameters from index i on, unless `skip` is set because of an overflow or a spike. Also
-// zero their gradients, even if the update is skipped, unless u.keep is set. All loads start before
-// the first result is needed (load_floats<true>): their latencies, one after another, would take as
-// long as everything else together.
+// zero their gradients, even if the update is skipped, unless u.keep is set. load_floats<true>
+// starts all loads before the first value is needed, so that their latencies overlap. One after
+// another, the latencies would take as long as everything else together.
 template <class T, class Rule, int V>
 DEV void update_at(const Update<T> &u, const Rule &rule, size_t i, bool skip)
 {
@@ -192,8 +192,8 @@ DEV void update_at(const Update<T> &u, const Rule &rule, size_t i, bool skip)
     if (u.copy) store_copy(u.copy + i, p);
 }
 
-// A thread processes up to TURNS groups of four parameters, so that it computes `rule` only once
-// for them.
+// A thread processes up to TURNS groups of four parameters, so that the factors in `rule` are
+// computed only once for all of them.
 template <class T, class Rule> __global__ void __launch_bounds__(THREADS) update_kernel(Update<T> u)
 {
     const Rule rule(u);
@@ -233,7 +233,7 @@ void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, floa
     });
 }
 
-// ---- kernels of one thread, which control a step ----
+// ---- kernels in which one thread updates sgt_cuda_control and sgt_cuda_place ----
 
 __global__ void __launch_bounds__(32)
     begin_micro_step_kernel(sgt_cuda_control *c, sgt_cuda_place *place, float micro_scale,

@@ -189,7 +189,8 @@ int sgt_cuda_event_finish(sgt_cuda_event e, sgt_error *err)
     keep_launch_error();
     cudaError_t state = cudaEventQuery(e);
     if (state == cudaErrorNotReady) {
-        /* cudaEventQuery left "not ready" as the last error, which would hide a launch's */
+        /* Clear "not ready", which cudaEventQuery has left as the last error: a later check would
+         * take it for the error of a launch. */
         cudaGetLastError();
         so_far.event_waits++;
         state = cudaEventSynchronize(e);

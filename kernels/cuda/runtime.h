@@ -61,8 +61,9 @@ void sgt_cuda_wait(sgt_cuda_stream s, sgt_cuda_event e);
 void sgt_cuda_copy(sgt_cuda_stream s, void *to, const void *from, size_t bytes);
 void sgt_cuda_zero(sgt_cuda_stream s, void *p, size_t bytes);
 
-/* ---- results and errors: the first two functions wait for the device, the next three do not. Call
- * none of them while a stream captures ---- */
+/* ---- results and errors: the two _finish functions wait for the device; sgt_cuda_elapsed_ms,
+ * sgt_cuda_check and sgt_cuda_note_failure do not. Call none of these five while a stream captures
+ * ---- */
 
 /* Wait until all work that was enqueued on s so far is done. Return an error of that work, if
  * any. */
@@ -93,17 +94,17 @@ void sgt_cuda_kernel_launched(sgt_cuda_stream s, const char *kernel, const unsig
  * for their stream, so that an error on the device is attributed to the launch that failed. This
  * applies to the whole process, and must be off while a stream captures. */
 void sgt_cuda_sync_kernels(int on);
-/* Return a timeout in seconds for work that takes at most `on_a_card` seconds on a GPU. If the
- * kernels run on the CPU, as in tests, return a longer one, because they are slower there. */
+/* Return a timeout in seconds for work that takes at most `on_a_card` seconds on a GPU. If kernels
+ * run on the CPU, as in tests, the timeout is longer, because kernels are slower there. */
 int sgt_cuda_patience(int on_a_card);
 
 /* ---- graphs ----
  *
  * Between capture and capture_end, work that is enqueued on s does not run. It is recorded in a
  * graph, together with its arguments. Another stream joins the capture when it waits for an event
- * that was recorded on s. It must leave the capture before capture_end: s waits for an event that
- * was recorded on the other stream. These events then belong to the graph. Nothing may be allocated
- * or freed during a capture. */
+ * that was recorded on s. It must leave the capture before capture_end: for this, make s wait for
+ * an event that was recorded on the other stream. These events then belong to the graph. Nothing
+ * may be allocated or freed during a capture. */
 int sgt_cuda_capture(sgt_cuda_stream s, sgt_error *err);
 int sgt_cuda_capture_end(sgt_cuda_stream s, sgt_cuda_graph *g, sgt_error *err);
 /* Run a graph on a stream. The graph must not be running already. */

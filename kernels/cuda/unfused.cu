@@ -1,6 +1,6 @@
 // unfused.cu: the kernels of --no-fuse. They do the operations of the fused kernels one by one, as
-// a framework without a compiler does. Also the conversion of parameters to the type of their
-// working copies, which fused updates do themselves.
+// a framework without a compiler does. This file also has the kernel that converts parameters to
+// the type of their working copies. With fused kernels, the optimizer's update does that.
 #include "kernels/cuda/elements.cuh"
 
 using namespace sgt;
