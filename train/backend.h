@@ -311,12 +311,11 @@ typedef struct sgt_backend_options {
     /* 1: with CUDA, wait for each kernel after its launch, so that an error message names the
      * kernel. CUDA graphs are then disabled. */
     int sync_kernels;
-    /* The self-check's verdict on each path (alternative implementation) of the CUDA backend, read
-     * only while the backend opens. A path that failed is not used. NULL: no self-check was made,
-     * and all paths may be used. */
+    /* The self-check's verdicts on the paths (alternative implementations) of the CUDA backend. The
+     * backend does not use a path that failed. NULL: no self-check was made, so all paths may be
+     * used. Read only while the backend opens. */
     const sgt_verdicts *verdicts;
-    /* 1: use the matrix-product algorithms that timing selects without checking that their results
-     * are correct */
+    /* 1: do not check the results of the matrix-product algorithms that timing selects */
     int unverified;
     uint32_t card; /* index of the CUDA device to use without ranks; only the self-check sets it */
     /* 1: do not time anything while the backend opens. Only the self-check sets this. Matrix
@@ -329,11 +328,11 @@ typedef struct sgt_backend_options {
     /* trace to which the parts of each step are added (trace.h); must stay open until the backend
      * is closed; NULL: no trace */
     struct sgt_trace *trace;
-    /* The ranks that share the rows of a step; must stay open until the backend is closed; NULL: no
-     * ranks. Of n ranks, rank r gets rows r, r + n, r + 2n, ... of each micro-step. All ranks must
-     * make the same calls in the same order: open, put (with the same floats), get (between steps;
-     * every rank gets the complete tensor), micro_step, update, metrics (over the rows of all
-     * ranks) and eval (over only this rank's rows). */
+    /* The ranks among which the rows of a step are divided; NULL: no ranks. They must stay open
+     * until the backend is closed. Of n ranks, rank r gets rows r, r + n, r + 2n, ... of each
+     * micro-step. All ranks must make the same calls in the same order: open, put (with the same
+     * floats), get (between steps; every rank gets the complete tensor), micro_step, update,
+     * metrics (over the rows of all ranks) and eval (over only this rank's rows). */
     sgt_ranks *ranks;
 } sgt_backend_options;
 

@@ -446,8 +446,8 @@ int sgt_config_merge(sgt_config *s, const char *text, const char *what, sgt_merg
     if (json_array_append_new(s->owners, json) < 0) return sgt_fail_memory(err, what);
     const int taken = which == SGT_MERGE_MOVED ? MAY_CHANGE | DEVICE : MAY_CHANGE;
     int left_out = which == SGT_MERGE_GIVEN ? 0 : HERE;
-    /* the user may set the length of training by only one option, so ignore all options for it in
-     * the file */
+    /* Only one of --steps, --epochs and --compute-budget may be set. If the user has set one of
+     * them, ignore all three in `text`. */
     if (s->given[SGT_SET_STEPS] || s->given[SGT_SET_EPOCHS] || s->given[SGT_SET_BUDGET])
         left_out |= LENGTH;
     json_object_foreach(json, name, v)
@@ -569,16 +569,16 @@ static int compare(const sgt_config *s, const char *text, const comparison *how,
     if (!now) return sgt_fail_memory(err, "options");
     sgt_config_default(&kept);
     int rc = sgt_config_merge(&kept, text, how->where, SGT_MERGE_GIVEN, err);
-    /* a data path that is not valid UTF-8 cannot be stored in JSON; it is then missing from `text`,
-     * so treat it as equal */
+    /* The path of the data is missing in `text` if it is not valid UTF-8, because JSON cannot store
+     * it. Treat it as equal in that case. */
     if (!kept.data) kept.data = s->data;
     for (const sgt_option *row = sgt_config_rows; row->name && rc == SGT_OK; row++) {
         if (!is_kept(row) || row->flags & how->skipped) continue;
-        /* if the run began with --init, its shape came from the initial model, and --model was not
-         * used */
+        /* If the run began with --init, the shape of its model came from the initial model. Do not
+         * compare --model, which was not used. */
         if (row == &sgt_config_rows[SGT_SET_MODEL] && kept.init) continue;
-        /* if `text` has no variants, a version of sgt that did not have variants yet wrote it: do
-         * not compare them */
+        /* If `text` names no variants, it was written by a version of sgt that had none. Do not
+         * compare variants. */
         if (row == &sgt_config_rows[SGT_SET_VARIANT] && !kept.variant) continue;
         if (!render(now, MAX_VALUE, s, row) || !render(then, MAX_VALUE, &kept, row))
             rc = sgt_fail_memory(err, "options");

@@ -551,8 +551,8 @@ static int has_slow_files(const sgt_loader *l)
 }
 
 /* If steps wait long for their rows because the file system takes milliseconds to answer, report
- * that once. Report nothing if the process has read little from files, or if files can be read
- * quickly now: the process then waited for a CPU core. */
+ * that once. Report nothing if the process has read little from files, or if test reads are fast:
+ * the steps then probably waited because the loader's threads did not get a CPU core. */
 static void look_at_waits(loop *l, uint64_t s, double waited)
 {
     const sgt_trainer *t = l->t;
@@ -716,7 +716,8 @@ static int run_steps(loop *l, sgt_error *err)
             go_on_without(t, "memory.jsonl", &why);
         look_at_save(l, 0);
     }
-    /* must precede the test below, because the remaining log lines update the diagnosis */
+    /* Remember whether a divergence has stopped the loop: finish_steps passes the remaining steps
+     * to the diagnosis, which may change its result. */
     int diverged = has_diverged(l);
     if (rc == SGT_OK) rc = finish_steps(l, done, 0, err);
     look_at_save(l, 1);

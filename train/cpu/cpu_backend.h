@@ -56,8 +56,9 @@ typedef struct sgt_cpu_block {
     size_t shares[SGT_BLOCK_TENSORS];
     /* outputs of the first and second LayerNorm and of GELU: (N, C), (N, C), (N, 4C) */
     void *ln1, *ln2, *gelu;
-    float *mean1, *rstd1; /* means and 1/deviations of the first LayerNorm: (N), (N) */
-    float *qkv;           /* (N, 3C) */
+    /* mean and 1/(standard deviation) of each position for the first LayerNorm: (N), (N) */
+    float *mean1, *rstd1;
+    float *qkv; /* (N, 3C) */
     /* att: attention's output (N, C); lse: log-sum-exp of the attention scores (B, H, T) */
     float *att, *lse;
     /* mid: residual stream after attention (N, C); mean2, rstd2: statistics of the second LayerNorm

@@ -384,17 +384,17 @@ void sgt_cuda_ranks_norm(sgt_cuda_backend *c);
 void sgt_cuda_ranks_share(sgt_cuda_backend *c, int forget);
 /* For the matrices that Muon updates, all-gather the ranks' parts in own_grads into grads. */
 void sgt_cuda_ranks_gather_steps(sgt_cuda_backend *c);
-/* put stores, and get reads, `count` floats of the complete flat array from offset `at` on. `state`
- * is this rank's array, which contains only the parts that the rank owns. put stores only those of
- * the floats that this rank owns. get returns all `count` floats on every rank. All ranks must make
- * the same calls. */
+/* `put` writes, and `get` reads, elements at .. at + count - 1 of the complete flat array, which is
+ * divided among the ranks. `state` is the array of this rank, with only the parts that it owns. put
+ * takes those of the `count` floats that this rank owns, and ignores the others. get returns all of
+ * them on every rank. All ranks must make the same calls. */
 int sgt_cuda_ranks_put(sgt_cuda_backend *c, float *state, size_t at, size_t count,
                        const float *from, sgt_error *err);
 int sgt_cuda_ranks_get(sgt_cuda_backend *c, const float *state, size_t at, size_t count, float *to,
                        sgt_error *err);
 
 /* ---- muon.c ---- */
-/* Return whether Muon updates the tensor with index `tensor`, which is so for the four weight
+/* Return whether Muon updates the tensor with index `tensor`. With Muon, these are the four weight
  * matrices of each block. */
 int sgt_cuda_by_muon(const sgt_cuda_backend *c, size_t tensor);
 /* Return the distance in elements between two successive matrices of n elements in Muon's buffers.
@@ -429,19 +429,20 @@ static inline const void *sgt_cuda_weight(const sgt_cuda_backend *c, size_t at)
     return (const unsigned char *)c->flat.copy + at * c->shape.width;
 }
 
-/* Return the float32 address of the parameter at offset `at`, which must belong to a vector.
- * LayerNorm's kernels read parameters from here and not from the working copies. LayerNorm weights
- * are near 1, where bf16 numbers are 1/256 or 1/128 apart. An update changes a weight by far less,
- * so in bf16 it would have no effect. */
+/* Return the address of the parameter at offset `at` in float32. The parameter must belong to a
+ * vector. LayerNorm's kernels read their parameters from here and not from the working copies,
+ * because the weights of a LayerNorm are near 1. There, successive bf16 numbers are 1/256 or 1/128
+ * apart, which is far more than the change of a weight in one update, so most updates would have no
+ * effect. */
 static inline const float *sgt_cuda_vector(const sgt_cuda_backend *c, size_t at)
 {
     if (c->flat.vectors) return c->flat.vectors + (at - c->flat.decayed);
     return (c->flat.own_copy ? c->flat.params : (const float *)c->flat.copy) + at;
 }
 
-/* Copy `count` floats between host and device, through the pinned staging buffer: from `device` to
- * `to` if `to` is not NULL, else from `from` to `device`. The function waits until the device has
- * copied them. */
+/* Copy `count` floats from the device array `device` to the host array `to`, or, if `to` is NULL,
+ * from the host array `from` to `device`. The copy goes through the pinned staging buffer. The
+ * function returns when it is complete. */
 int sgt_cuda_stage(sgt_cuda_backend *c, float *device, float *to, const float *from, size_t count,
                    sgt_error *err);
 

@@ -1,4 +1,5 @@
-/* cuda_bench.c: times parts of the CUDA backend for sgt-bench, as training runs them. */
+/* cuda_bench.c: times parts of the CUDA backend for sgt-bench, with the same kernels and inputs of
+ * the same kind as in training. */
 #include "train/cuda/cuda_library.h"
 
 #include <stdio.h>

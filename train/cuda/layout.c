@@ -188,9 +188,9 @@ static void *during(sgt_cuda_backend *c, void *at, unsigned first, unsigned last
 static void *always(sgt_cuda_backend *c, void *at) { return during(c, at, 0, UINT_MAX); }
 
 /* Declare when a block's buffer is in use. Part `first` of the step writes it, and the block's
- * forward and backward parts read it. If the block recomputes at least `from` (see sgt_recompute),
- * the backward part computes the contents again before it reads them, so the buffer is not in use
- * between the two parts. */
+ * forward and backward parts read it. `from`: the lowest sgt_recompute with which the block
+ * recomputes the buffer's contents. If the block recomputes them, its backward part writes the
+ * buffer again before it reads it, so the buffer is not in use between the two parts. */
 static void *kept(sgt_cuda_backend *c, const sgt_cuda_block *l, void *at, unsigned first,
                   sgt_recompute from)
 {

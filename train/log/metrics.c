@@ -1,6 +1,6 @@
-/* metrics.c: writes lines of log.jsonl, and event files for TensorBoard. Its encoder for Protocol
- * Buffers knows only the fields that event files need. The file also has the functions that read
- * memory sizes from the system. */
+/* metrics.c: writes lines of log.jsonl, and event files for TensorBoard. Its Protocol Buffers
+ * encoder supports only the fields that event files need. Also here: the functions that get memory
+ * sizes from the system. */
 #include "train/log/metrics.h"
 
 #include <dirent.h>

@@ -118,10 +118,10 @@ static uint64_t writer_bytes(const sgt_model *m)
            (moments < SGT_SAFETENSORS_ROOM ? moments : SGT_SAFETENSORS_ROOM);
 }
 
-/* Return the size in bytes of the copy of the state from which checkpoints are written in the
- * background. Return 0 if there is no such copy, because this rank writes no checkpoint or only one
+/* Return the size in bytes of the copy of the state, from which checkpoints are written in the
+ * background. Return 0 if this rank makes no copy, because it writes no checkpoint, or only one
  * after the last step. If the number of steps is not known yet, it is computed from the batch size
- * in z->o. The smallest batch size, one row, gives the largest number. */
+ * in z->o. (A smaller batch size gives more steps, so that a copy is more likely.) */
 static uint64_t copy_bytes(const sizing *z)
 {
     const sgt_config *s = z->t->s;
@@ -183,8 +183,8 @@ uint64_t sgt_memory_for_data(const sgt_trainer *t)
     if (all == UINT64_MAX || t->cuda || begin(&z, t, NULL) < 0) return all;
     if (sgt_trainer_model(t, &data, &z.o.model, NULL) < 0 || measure(&z, &e, NULL) < 0) return all;
     const uint64_t need = e.total * sgt_ranks_here(t->o->ranks);
-    /* `all`: the backend alone needs more than the machine has; opening it will report this
-     * error */
+    /* If the backend alone needs more memory than is free, do not limit the data: opening the
+     * backend will report the error. */
     return need < all ? all - need : all;
 }
 

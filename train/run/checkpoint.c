@@ -448,8 +448,9 @@ void sgt_checkpoint_state_free(sgt_checkpoint_state *state)
 
 /* ---- the complete folder ---- */
 
-/* Maximum number of JSON values in tokenizer.json. A merge takes three values, and there are at
- * most two merges for each id. Everything else takes at most three values for each id. */
+/* Maximum number of JSON values in tokenizer.json: nine for each id. There are at most two merges
+ * for each id, and a merge takes three values. Everything else takes at most three values for each
+ * id. */
 #define MOST_VALUES ((size_t)SGT_MOST_IDS * 9)
 
 /* Return the name of the end-of-text token: the token with this id, or else the token that

@@ -53,11 +53,12 @@ typedef struct sgt_checkpoint_state {
 int sgt_checkpoint_write(const char *dir, const sgt_checkpoint_state *state, sgt_backend *b,
                          const sgt_model *m, const char *tokenizer, int64_t eot, sgt_error *err);
 
-/* Copy the run's state: the parameters to the array to[0], the first moments to to[1], the second
- * moments to to[2], each in the model's layout. Copy only the first `states` of these three. A
- * thread can later pass sgt_checkpoint_write a backend whose `get` reads these arrays. If `to` is
- * NULL, call the backend in the same way but copy nothing. Ranks other than 0 must do this while
- * rank 0 writes or copies, because all ranks must make the same calls. */
+/* Copy the run's state from the backend: the parameters to the array to[0], the first moments to
+ * to[1], the second moments to to[2], each in the model's layout. Copy only the first `states` of
+ * these three. A thread can later write the checkpoint from these arrays, by passing
+ * sgt_checkpoint_write a backend whose `get` reads them. If `to` is NULL, make the same calls of
+ * the backend but copy nothing. While rank 0 copies or writes, all other ranks must call this
+ * function with `to` = NULL, because `get` must be called by all ranks. */
 int sgt_checkpoint_copy(float *const *to, int states, sgt_backend *b, const sgt_model *m,
                         sgt_error *err);
 

@@ -33,11 +33,11 @@ void sgt_saver_close(sgt_saver *s);
 /* Return the size in bytes of the copy that a saver makes of a model's parameters and moments. */
 uint64_t sgt_saver_bytes(const sgt_model *m, sgt_optim_kind optimizer);
 
-/* Save a checkpoint. `more`: 1 if training continues; the checkpoint is then written in the
- * background. The strings in *state must stay valid until the write has ended. Return the error of
- * the previous write, if it failed. If the checkpoint is not written in the background, also return
- * the error of this write. After such an error, this rank may have made only some of the calls of
- * the backend that the other ranks make. */
+/* Save a checkpoint. `more`: 1 if training continues, so that the checkpoint may be written in the
+ * background. The strings in *state must stay valid until the checkpoint is written. Return the
+ * error of the previous save, if it failed. If the checkpoint is not written in the background,
+ * also return the error of writing it. After an error, this rank may have made only some of the
+ * backend's calls that all ranks must make. */
 int sgt_saver_save(sgt_saver *s, const sgt_checkpoint_state *state, sgt_backend *b, int more,
                    sgt_error *err);
 
