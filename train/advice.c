@@ -219,8 +219,8 @@ static int rises(sgt_diagnosis *d, uint64_t step, double lr_now)
 }
 
 /* Track the swings of the loss from one extreme (a high or a low) to the next, ignoring changes
- * that noise explains. Return whether the loss oscillates: whether it has changed its direction 2 *
- * SGT_SWINGS times within SGT_SWING_STEPS steps. */
+ * that noise explains. Return whether the loss oscillates: whether its latest 2 * SGT_SWINGS
+ * changes of direction lie within SGT_SWING_STEPS steps. */
 static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
 {
     const size_t n = sizeof d->turned / sizeof *d->turned;

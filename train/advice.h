@@ -182,7 +182,7 @@ typedef struct sgt_diagnosis {
     uint64_t above; /* number of latest steps in a row whose `mean` was above `start` */
     /* 1: the run has diverged (see "diverged" above) */
     int diverged;
-    int grave; /* 1: the last report is "diverged" or "not finite" */
+    int grave; /* 1: the latest report is "diverged" or "not finite" */
 } sgt_diagnosis;
 
 void sgt_diagnosis_start(sgt_diagnosis *d, double lr, uint64_t tokens_per_step, int skipping);

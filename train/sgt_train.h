@@ -33,8 +33,8 @@ typedef struct sgt_train_options {
     sgt_notice notice;
     /* callback for detailed messages, such as the device's speed or the reason for a default */
     sgt_notice detail;
-    /* callback for warnings: problems that are not errors, shown even if the user wants no
-     * notices */
+    /* callback for warnings, which report problems that do not end the run; a program shows them
+     * even if the user has turned notices off */
     sgt_notice warning;
     const char *command; /* command line, recorded in starts.jsonl; NULL: not recorded */
     /* file to which a trace of a few steps is written (see trace.h); NULL: no trace */
@@ -152,9 +152,9 @@ typedef struct sgt_train_estimate {
     size_t count;
     /* total: sum of the bytes in `kinds`; available: bytes of free memory, UINT64_MAX if unknown */
     uint64_t total, available;
-    /* memory in bytes for a copy of the state in host memory, from which checkpoints are written in
-     * the background; 0: there is no copy. On a CPU, `kinds` also includes the copy; with CUDA,
-     * `kinds` lists only device memory */
+    /* bytes of host memory for a copy of the state, from which checkpoints are written in the
+     * background; 0: there is no copy. On a CPU, this copy is also one of the entries in `kinds`.
+     * With CUDA it is not, because `kinds` lists only device memory. */
     uint64_t checkpoint;
 } sgt_train_estimate;
 

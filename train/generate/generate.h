@@ -40,8 +40,8 @@ typedef struct sgt_decoder sgt_decoder;
 typedef struct sgt_decoder_options {
     sgt_model model;
     uint32_t sequences; /* number of sequences whose keys and values are cached, at least 1 */
-    /* maximum number of positions of each sequence, for which keys and values are cached; at most
-     * the model's number of positions; 0: that number */
+    /* number of positions of each sequence for which keys and values are cached, at most the
+     * model's number of positions; 0: the model's number */
     uint32_t window;
     int threads; /* 0: all available cores */
     /* 1: round weight matrices to bfloat16, which halves their memory and makes the decoder nearly
@@ -97,12 +97,12 @@ typedef struct sgt_choice {
     /* divisor of the logits before softmax; 0: always choose the id with the largest logit, or the
      * lowest such id */
     double temperature;
-    /* Number of most likely ids among which a token is chosen; 0: all ids. If further ids have the
-     * same logit as the last of these, they are included, too. */
+    /* Number of most likely ids among which a token is chosen; 0: all ids. Ids whose logit equals
+     * that of the last of them are included, too. */
     uint64_t top_k;
-    /* Of the ids that top_k leaves, only the most likely ones may be chosen: as many as are needed
-     * for the sum of their probabilities to reach top_p. Of equally likely ids, lower ones come
-     * first. 0 or 1: no limit. */
+    /* Choose only among the most likely of the ids that top_k leaves: the smallest number of ids
+     * whose probabilities add up to at least top_p. If several ids are equally likely, lower ids
+     * are preferred. 0 or 1: no limit. */
     double top_p;
     uint64_t seed;
 } sgt_choice;
@@ -123,8 +123,8 @@ size_t sgt_choose_kept(const sgt_choice *c, const float *logits, size_t n, void 
  * 0. */
 int32_t sgt_choose(const sgt_choice *c, const float *logits, size_t n, double u, void *room);
 
-/* Return the random number u for choosing the token at index `position` of sample `sample`. It is a
- * multiple of 2^-53 and depends on nothing else. */
+/* Return the random number u for the token at index `position` of sample `sample`: a multiple of
+ * 2^-53 that depends only on the three arguments. */
 double sgt_choose_draw(uint64_t seed, uint64_t sample, uint64_t position);
 
 /* ---- prompts ---- */

@@ -291,8 +291,8 @@ static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *f
 {
     json_t *json = state_json(s, files);
     char path[SGT_PATH], *text = NULL;
-    /* fail if any of the next members is missing because memory ran out: nobody would notice that
-     * state.json is incomplete */
+    /* Fail if there is no memory for one of the following members. Otherwise state.json would lack
+     * this member, and nobody would notice. */
     int rc = SGT_OK, bad = !json;
     if (!bad && s->skipping)
         bad |= json_object_set_new(json, "spikes", outliers_json(&s->scaler.outliers));
@@ -385,8 +385,8 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     json_error_t why;
     if (json_unpack_ex(json, &why, 0, "{s:I}", "version", &version) < 0)
         return sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
-    /* return SGT_EUNSUPPORTED: with SGT_EFORMAT, the checkpoint would be skipped as incomplete,
-     * although a newer version of sgt may have written all of it */
+    /* A newer version of sgt may have written a complete checkpoint. Return SGT_EUNSUPPORTED and
+     * not SGT_EFORMAT, for which the caller would skip the checkpoint as incomplete. */
     if (version != 1)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "%s: version %lld, expected 1 (use the newer sgt that wrote it)", path,
