@@ -452,9 +452,10 @@ static void pack_factored(const head *r, char *out, const float *factor, size_t 
                           least(SIDE, r->C - c * SIDE));
 }
 
-/* Store up to 256 columns of a row of dw, or add them to it if `add` is set. The sums are in blocks
- * of SIDE columns, which are BLOCK_BYTES apart; `sum` points to the row in the first of these
- * blocks. Return the sum of squares of the new elements. */
+/* Store the sums for up to 256 columns of a row of dw, or add them to dw if `add` is set. `sum`
+ * points to the row in a block of SIDE x SIDE sums. The sums for the next SIDE columns are in the
+ * next block, BLOCK_BYTES further on. If `streams` is set, use non-temporal stores. Return the sum
+ * of squares of the new elements of dw. */
 static double finish_weights(float *dw, const float *sum, size_t columns, int add, int streams)
 {
     vf squares = vset(0);

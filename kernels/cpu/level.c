@@ -508,13 +508,13 @@ static void gelu_backward(float *dx, const float *dout, const float *x, size_t n
 
 /* ---- the gradient of a bias ---- */
 
-/* The gradient of a bias is a sum over rows of float32 or bfloat16. The sums of a few columns at a
- * time (a strip) are kept in registers. They are double, because sums of thousands of rows in float
- * would lose some of their last bits. */
+/* The gradient of a bias is a sum over rows of float32 or bfloat16. A strip, a few columns, is
+ * summed at a time, so that its sums stay in registers. The sums are double, because float sums
+ * over thousands of rows would lose some of their last bits. */
 
 /* Sum a strip of columns over n rows, and add the sums to db. The strip has `width` columns in
  * `vectors` vectors, of which only the last may be partly filled. Strips of four vectors consist of
- * entire cache lines. */
+ * entire cache lines, so that no line is read for two strips. */
 SGT_INLINE void strip_sum(float *db, const void *dout, size_t first, size_t n, size_t ld,
                           int vectors, size_t width, int bf16)
 {

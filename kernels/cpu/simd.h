@@ -325,7 +325,8 @@ SGT_INLINE double vtotal(vf v) { return vdtotal(vlow(v) + vhigh(v)); }
 SGT_INLINE vf vexp(vf x)
 {
     const vf lowest = vset(-87.33f), highest = vset(89); /* exp(89) = 2^128.4 */
-    /* vmin and vmax return their second operand if one is a NaN, so a NaN in x stays */
+    /* if an operand is NaN, vmin and vmax return the second operand, so x is the second: NaN stays
+     * NaN */
     vf y = vmin(highest, vmax(lowest, x));
     vf n = vround(y * vset(1.44269504f));
     vf r = vfma(n, vset(-1.42860677e-6f), vfma(n, vset(-0.693145752f), y));
@@ -369,10 +370,10 @@ SGT_INLINE void vtranspose(vf v[W])
 #else
 enum { LANES_LOG2 = W == 8 ? 3 : 2 };
 
-/* The place of an element is given by two indexes, each of log2 W bits: that of its vector and that
- * of its lane. One round interleaves ("zips") vector i with vector i + W/2, for all i. Written one
- * after the other, the 2 log2 W bits of the indexes are thereby rotated by one. So after log2 W
- * rounds, the two indexes have changed places, which is a transposition. */
+/* Number the elements by their vector's index and their lane's index, of log2 W bits each, one
+ * after the other. One round interleaves ("zips") vector i with vector i + W/2, for all i < W/2,
+ * which rotates the 2 log2 W bits of each element's number by one. After log2 W rounds, the two
+ * indexes have changed places, so that the matrix is transposed. */
 SGT_INLINE void vtranspose(vf v[W])
 {
     vf t[W];

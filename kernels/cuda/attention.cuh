@@ -167,7 +167,7 @@ template <bool DROP> struct Kept {
 // columns and packs the results into a 32-bit word, and the lanes exchange their words.
 template <int N> struct KeptTile {
     static_assert(N <= 8, "a word of four bits a block");
-    uint32_t word[4]; // for element e, at bit 4n + shift[e]
+    uint32_t word[4]; // word[e], bit 4n + shift: 1 if element e of block n is kept
     int shift;
 
     // Draw the dropout mask of a tile whose rows are queries and whose columns are keys. In block n

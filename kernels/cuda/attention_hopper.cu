@@ -50,9 +50,10 @@ DEV void produce(const Forward<T, D> &f, const dev::TensorMap *qkv, const Column
     }
 }
 
-// Replace the scores of a tile by exponentials, which become probabilities when they are later
-// divided by their sum. Set `down` as `soften` does: to the factors by which the sums over the
-// earlier tiles must be multiplied, because the maximum may have grown.
+// Mask the scores of a tile, replace them by exponentials (probabilities that are not yet divided
+// by their sum), and set those to 0 that dropout drops. Set `down`, as `soften` does, to the
+// factors by which the sums over earlier tiles must be multiplied, because the maximum may have
+// grown.
 template <class T, int N, bool DROP>
 DEV void weigh(float (&s)[N][4], Running &r, float (&down)[2], const Heads<T> &a,
                const Draws<DROP, N> &draws, const Sight<T> &sight, int query, int key)

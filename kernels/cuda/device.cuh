@@ -288,8 +288,8 @@ namespace dev
 
 /* ---- functions built from those above; device and host share the source ---- */
 
-/* Return, in every lane, the sum (warp_sum) or the maximum (warp_max) of v over the warp. Lanes are
- * added in a fixed order. All lanes must call this together. */
+/* Return, in every lane, the sum (warp_sum) or the maximum (warp_max) of v over the warp. The
+ * values of the lanes are combined in a fixed order. All lanes must call this together. */
 template <class T> DEV_WRAPPER T warp_sum(T v)
 {
     DEV_UNROLL_FOR (int mask = 16; mask; mask >>= 1) v += shfl_xor(v, mask);

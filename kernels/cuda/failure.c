@@ -87,9 +87,9 @@ static const char *extent(char text[40], const unsigned d[3])
     return text;
 }
 
-/* `kernel` is the text that DEV_LAUNCH finds in the source, for example "(norm_kernel<T, width>)".
- * Leave out the template arguments, because they are names there and not the types and values of
- * this launch. */
+/* `kernel` is the source text of DEV_LAUNCH's first argument, for example "(norm_kernel<T,
+ * width>)". Messages leave out the template arguments, because the text has only their names, not
+ * the types and values of this launch. */
 void sgt_cuda_kernel_launched(sgt_cuda_stream s, const char *kernel, const unsigned grid[3],
                               const unsigned block[3], size_t shared)
 {

@@ -233,9 +233,10 @@ static int read_choices(sgt_cuda_gemms *g, sgt_error *err)
 /* ---- choosing an algorithm ---- */
 
 /* Return the methods by which the library may combine the partial sums if it splits the sum over k
- * among blocks. If D has 16 bits, exclude methods that store partial sums in D's type, because each
- * would be rounded. If results must have the same bits each time, also exclude adding to D in
- * place, because the blocks would do that in the order in which they finish. */
+ * among blocks. The library may always store them as floats and add them in a separate step
+ * (COMPUTE_TYPE). The other methods use D's type. If D has 16 bits, do not allow them, because each
+ * partial sum would be rounded. If results must have the same bits each time, do not allow them
+ * either, because blocks that add to D in place do so in the order in which they finish. */
 static uint32_t allowed_reductions(const sgt_cuda_gemm *p)
 {
     if (p->owner->o.deterministic || p->shape.out != SGT_F32) return SGT_LT_REDUCTION_COMPUTE_TYPE;

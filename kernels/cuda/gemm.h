@@ -74,9 +74,9 @@ typedef struct sgt_cuda_gemms_options {
      * NULL: time the algorithms in each run. The string must stay valid until close. */
     const char *cache;
     /* 1: give the same bits each time. The library then splits sums over k only in reproducible
-     * ways. No algorithm is chosen by its time, because times differ from run to run: `choices`
-     * names the algorithm for each shape. If it has none for a shape, use the first one of the
-     * heuristics whose results are correct. */
+     * ways. Algorithms are not chosen by time, because times differ from run to run. Instead,
+     * `choices` names the algorithm for each shape. For a shape that it lacks, the first algorithm
+     * of the heuristics whose results are correct is used. */
     int deterministic;
     /* Algorithms to use if `deterministic` is set: text from sgt_cuda_gemms_choices, of this or an
      * earlier run, or NULL. Text for a different device or library version is ignored. The string
