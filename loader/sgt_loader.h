@@ -111,8 +111,8 @@ typedef struct sgt_loader_options {
 
     /* Reading them */
     sgt_reader reader;
-    /* if memory is too small for the copies of all processes: 1 uses mmap instead of preload, with
-     * a notice; 0 fails with SGT_ENOMEM */
+    /* what to do if memory is too small for the preloaded copies of all processes. 1: use the
+     * reader mmap instead and give a notice; 0: fail with SGT_ENOMEM */
     int may_map;
     /* processes on this machine that open the data at the same time; default 1 */
     uint32_t copies;
@@ -278,7 +278,7 @@ typedef struct sgt_stream_options {
 } sgt_stream_options;
 
 typedef struct sgt_stream sgt_stream;
-/* Return the bytes of one buffer of the ring; 0 if `output` is unsupported or they overflow. */
+/* Return the size of one buffer in bytes, or 0 if `output` is unsupported or the size overflows. */
 size_t sgt_stream_bytes(const sgt_loader *l, sgt_output output);
 /* Start a stream; o NULL means all defaults. */
 int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_options *o,

@@ -16,9 +16,10 @@ int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_out_request *r,
  * bad, or val_fraction is less than 1 and yet all documents fell into the validation split. */
 int sgt_pipeline_check(const sgt_manifest *m, const sgt_corpus *c, const sgt_tokenize_options *o,
                        sgt_error *err);
-/* Publish the set that m describes in the output folder, and fill in *result, except bytes_read and
- * seconds. The call sets m's vocabulary fields; it sets m->options only while it runs. If another
- * layout is requested, first convert the set of shards in out->shards to that layout. */
+/* Publish the set that m describes in the output folder. If another layout is requested, first
+ * convert the set of shards in out->shards to that layout. Fill in *result, except bytes_read and
+ * seconds, which stay as they are. m's vocabulary fields are set; m->options is used during the
+ * call and is NULL when it returns. */
 int sgt_pipeline_publish(sgt_out *out, sgt_manifest *m, const sgt_out_request *r,
                          sgt_tokenize_result *result, sgt_error *err);
 /* Fill in *r from the manifest in the complete output folder `out`, but leave bytes_read and

@@ -127,8 +127,8 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
 /* A rise counts only if it happens at most this many steps after the warm-up. It may be confirmed
  * and reported later, up to twice as many steps after the warm-up. */
 #define SGT_RISE_WITHIN 64
-/* smallest rise of the moving average of SGT_RISE_STEPS losses that counts, as a fraction of the
- * loss */
+/* The moving average over SGT_RISE_STEPS losses must rise by at least this fraction of the loss to
+ * be reported as a rise. */
 #define SGT_RISE_PART 0.05
 /* Used only if there was a spike in the first SGT_SPIKE_LEAST steps: a rise then counts only if the
  * mean loss is still above this fraction of the loss at which the rise began. If the mean is lower,

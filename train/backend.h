@@ -390,8 +390,8 @@ struct sgt_backend {
 
     void (*close)(sgt_backend *b); /* free everything, including b */
 
-    /* put copies floats first .. first + count - 1 of a tensor into the backend's memory; get
-     * copies them from there. */
+    /* put copies `count` floats at `from` into a tensor in the backend's memory, beginning at the
+     * tensor's index `first`. get copies them back, to `to`. */
     int (*put)(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count,
                const float *from, sgt_error *err);
     int (*get)(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, float *to,

@@ -337,9 +337,9 @@ static int over_ranks(const loop *l, double *x, size_t n, sgt_error *err)
  * struct as an array and sum it over the ranks in one call. */
 typedef struct sums {
     double loss, targets;
-    /* rows: number of rows with at least one target. squares: sum over these rows of S * S / n,
-     * where S is the sum of the row's losses and n the number of its targets. The variance of the
-     * rows' mean losses is computed from it. */
+    /* rows: number of rows with at least one target. squares: sum over these rows of S*S/n (S: sum
+     * of the row's losses, n: its targets), that is, each row's squared mean weighted by n. Both
+     * are used to compute val_noise, the standard error of the validation loss. */
     double rows, squares;
     sgt_text_loss text;
 } sums;

@@ -177,8 +177,9 @@ bool map_rows(dev::TensorMap *map, const T *base, const sgt_cuda_heads &a, size_
     return made;
 }
 
-// Call f(T(), D, dropping). D (64 or 128) and `dropping` (whether dropout is on) are passed as
-// std::integral_constant types.
+// Call f(T(), D, dropping). T is the type of the elements (bf16 or f16). D, the width of a head, is
+// std::integral_constant<int, 64> or <int, 128>. `dropping` is std::true_type if dropout is on,
+// else std::false_type.
 template <class F> void by_wide_head(const sgt_cuda_heads &a, F f)
 {
     auto sized = [&](auto zero) {

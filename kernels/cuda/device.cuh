@@ -267,10 +267,10 @@ DEV uint32_t to_tf32(float x)
 }
 
 /* c (16, 8) += a (16, 8) b (8, 8), with exact multiplications and float32 sums. The low 13 bits of
- * the floats in a and b are ignored. c has the layout that mma uses. With g = lane/4 and t =
- * lane%4:
- *   a[0] (g, t), a[1] (g+8, t), a[2] (g, t+4), a[3] (g+8, t+4)
- *   b0 row t of column g, b1 row t+4 */
+ * the floats in a and b are ignored. c has the same layout as in mma. With g = lane/4
+ * and t = lane%4, the lane's registers hold these elements (row, column):
+ *   of a: a[0] is (g, t), a[1] is (g+8, t), a[2] is (g, t+4), a[3] is (g+8, t+4)
+ *   of b: b0 is (t, g), b1 is (t+4, g) */
 DEV void mma_tf32(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
 {
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "

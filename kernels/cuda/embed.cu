@@ -53,10 +53,11 @@ template <class T> struct EmbedBackward {
     int n, C;
 };
 
-// Return the address for the sum of dout over a run of equal tokens, which are at sorted positions
-// from .. to-1 of one chunk. If the run lies within the chunk, this is the token's row of dwte, and
-// *adds becomes true: the sum must be added to it. If the run crosses a border of the chunk, this
-// is a row of `partial`, and *adds becomes false: the sum must overwrite it.
+// Return the address of the row that receives the sum of dout over a run of equal tokens. The run
+// is at sorted positions from .. to-1, which are in one chunk. If it begins and ends in this chunk,
+// the row is the token's row of dwte, and *adds becomes true: the sum must be added to the row. If
+// it continues in the previous or the next chunk, the row is in `partial`, and *adds becomes false:
+// the sum must overwrite the row.
 template <class T> DEV float *run_sum(const EmbedBackward<T> &a, int from, int to, bool *adds)
 {
     float *partial = a.partial + (size_t)blockIdx.x * 2 * a.C;

@@ -53,8 +53,8 @@ int sgt_cuda_error_is_late(int code)
 
 void sgt_cuda_sync_kernels(int on) { waiting = on; }
 
-/* Note that work failed with error `code`. Many errors on the device are reported only by a later
- * call, so then the message also names earlier kernels as a possible cause. */
+/* Record that work failed with error `code`. Device errors often surface only in a later call; for
+ * those errors, the message also names earlier kernels as a possible cause. */
 static void blame(const char *name, int code, const char *why)
 {
     if (waiting || !sgt_cuda_error_is_late(code))

@@ -213,9 +213,9 @@ static void remember(const sgt_cuda_gemm *p)
     if (g->o.timing && g->o.cache && !g->o.unverified) write_cache(g);
 }
 
-/* Read the algorithms that an earlier run chose. If results must be deterministic, they come from
- * the options. If algorithms are timed, they come from the cache file. Ignore a text for a
- * different device or library version, and a file that cannot be read. */
+/* Read the algorithms that an earlier run chose: from the options if results must be deterministic,
+ * from the cache file if algorithms are timed. Ignore a list made for another device or library
+ * version, and an unreadable file. */
 static int read_choices(sgt_cuda_gemms *g, sgt_error *err)
 {
     char *path = NULL, *text = NULL;

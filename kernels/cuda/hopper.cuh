@@ -265,11 +265,11 @@ bool tensor_map(TensorMap *map, const T *base, size_t planes, size_t rows, size_
 namespace dev
 {
 
-/* Return the descriptor by which wgmma finds an operand in shared memory. p, 1024-byte aligned, is
- * a tile of rows of 64 elements, as tma_load stores them. One wgmma sums over 16 elements. If they
- * are consecutive in a row, use desc_rows, and add DESC_K16 to the descriptor for the next 16
- * columns. If they are in 16 rows, use desc_columns, and add DESC_ROWS16 for the next 16 rows.
- * `next` is the distance in bytes to the tile with the next 64 columns. */
+/* Return the descriptor by which wgmma finds an operand in shared memory. p points to a tile of
+ * rows of 64 elements, as tma_load stores them, and is 1024-byte aligned. One wgmma sums over 16
+ * elements. If these are consecutive elements of a row, use desc_rows; for the next 16 columns, add
+ * DESC_K16 to the descriptor. If they are in 16 consecutive rows, use desc_columns; for the next 16
+ * rows, add DESC_ROWS16. `next` is the distance in bytes to the tile with the next 64 columns. */
 constexpr uint64_t DESC_K16 = 16 * 2 >> 4, DESC_ROWS16 = 16 * 128 >> 4;
 
 DEV_WRAPPER uint64_t desc_columns(const void *p, int next)

@@ -16,8 +16,8 @@ static size_t pass_string(const char *text, size_t n, size_t at)
 
 int sgt_json_fits(const char *text, size_t n, size_t most, const char *path, sgt_error *err)
 {
-    /* upper bound for the number of values: 1 for the outermost value, and 1 for each opening
-     * bracket and comma, because every other value follows one of these */
+    /* upper bound for the number of values. The outermost value counts as 1. Every other value is
+     * preceded by an opening bracket or a comma of its own, so count these */
     size_t values = 1;
     for (size_t at = 0; at < n && values <= most;) {
         char c = text[at++];

@@ -153,9 +153,9 @@ static void pass_on(int number, siginfo_t *info, void *context, int faulted)
     int called = to.sa_flags & SA_SIGINFO || (to.sa_handler != SIG_DFL && to.sa_handler != SIG_IGN);
     if (!called && to.sa_handler == SIG_IGN && !faulted) return;
     if (!called || to.sa_flags & (int)SA_RESETHAND) sigaction(SIGBUS, &none, NULL);
-    /* If no handler is called, the default action must end the process. If an access caused the
-     * signal, nothing more is needed: the access is repeated when this handler returns, and faults
-     * again. A signal that a process sent does not repeat, so raise it again. */
+    /* If no handler took the signal, let the default action end the process. After a fault,
+     * returning is enough: the access is repeated and faults again. A signal that a process sent
+     * does not repeat, so raise it again. */
     if (!called && !faulted) raise(number);
     if (called && to.sa_flags & SA_SIGINFO) to.sa_sigaction(number, info, context);
     else if (called) to.sa_handler(number);

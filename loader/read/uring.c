@@ -40,7 +40,7 @@ typedef struct cursor {
     /* used: index of the current place in the ring; known: number of fetches that have been
      * announced but not made yet. The places after the current one belong to these fetches */
     uint32_t used, known;
-    sgt_ring_read *reads; /* (places, windows): the reads of each place */
+    sgt_ring_read *reads; /* array (places, windows): each place has the reads of one fetch */
 } cursor;
 
 /* ---- opening ---- */
@@ -106,7 +106,8 @@ static int open_cursor(void **out, void *p, sgt_error *err)
 
 /* ---- reading ---- */
 
-/* Return the reads of a place: 0 means the current place, 1 the next announced fetch, and so on. */
+/* Return the reads of a fetch. after = 0: the current fetch; 1: the first announced fetch; 2: the
+ * second, and so on. */
 static sgt_ring_read *place_at(cursor *c, uint32_t after)
 {
     return c->reads + (size_t)((c->used + after) % c->r->places) * c->r->windows;

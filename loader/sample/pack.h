@@ -101,23 +101,23 @@ typedef struct sgt_pack {
     /* number of the set's tokens that are in the rows of the first epoch; its other tokens are
      * cropped */
     uint64_t kept;
-    /* (width + 2): for each size, index in `places` of the first document of that size */
+    /* array (width + 2), indexed by size: index in `places` of the first document of that size */
     uint64_t *first;
     uint64_t *places;
     uint64_t rows; /* F */
     sgt_pack_run *runs;
     sgt_pack_item *items;
     uint64_t run_count, item_count;
-    /* (rest_count): for each document of the remainder, its index among the documents of its size,
-     * in the order in which the pattern takes them (see sgt_pack_item) */
+    /* array (rest_count): for each document of the remainder, its number among all documents of its
+     * size. They are numbered in the order in which the pattern takes them (see sgt_pack_item) */
     uint64_t *rest;
-    /* (rest_count + 1): prefix sums of the remainder's document sizes. Element i is the sum of the
-     * sizes of documents 0 ... i-1 */
+    /* array (rest_count + 1): prefix sums of the remainder's document sizes. Element i is the sum
+     * of the sizes of documents 0 ... i-1 */
     uint64_t *rest_before;
     uint64_t rest_count;
-    /* (epoch_count + 1): epochs 0 ... epoch_count. Because the last of these has the same `open` as
-     * an earlier epoch, `again`, the rows from epoch epoch_count on are the same as those from
-     * epoch `again` on */
+    /* array (epoch_count + 1): epochs 0 ... epoch_count. Because the last of these has the same
+     * `open` as an earlier epoch, `again`, the rows from epoch epoch_count on are the same as those
+     * from epoch `again` on */
     sgt_pack_epoch *epochs;
     uint64_t epoch_count, again;
 } sgt_pack;

@@ -62,8 +62,9 @@ typedef struct sgt_word_key {
 typedef struct sgt_words sgt_words;
 typedef size_t sgt_encode_piece(sgt_words *w, const uint8_t *s, size_t n, void *ids);
 
-/* Encode `count` words that start at s; word i ends at s + ends[i]. Return the number of ids. From
- * the start of every word, at least 16 bytes must be readable and 16 entries of `ids` writable. */
+/* Encode `count` consecutive words. The first one starts at s, and word i ends at s + ends[i].
+ * Return the number of ids. At least 16 bytes must be readable from the start of every word, and
+ * when a word is encoded, `ids` must have room for at least 16 more elements. */
 typedef size_t sgt_words_encode(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count,
                                 void *ids);
 

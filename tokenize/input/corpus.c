@@ -53,16 +53,15 @@ typedef struct walk {
  * Recognizes files that are not text, by their magic numbers and by bytes that no text has. Also
  * recognizes JSON Lines, by parsing the first one or two objects in a copy of the bytes. */
 
-/* Return 1 if p[n] is not valid UTF-8. whole: 1 if p[n] is the entire file. If it is 0, a character
- * at the end of p[n] may be incomplete, because its other bytes may follow in the file. */
+/* Return 1 if the n bytes at p are not valid UTF-8. whole: 1 if they are the entire file. If it is
+ * 0, a character at their end may be incomplete, because its other bytes may follow in the file. */
 static int is_ill_formed(const uint8_t *p, size_t n, int whole)
 {
     size_t valid = sgt_utf8_valid(p, n);
     uint32_t cp;
     if (valid == n) return 0;
     if (whole || n - valid > 3) return 1;
-    /* Unless p[n] is the entire file, accept an ill-formed unit at the end of p[n] if it may be the
-     * beginning of a character whose other bytes follow in the file. */
+    /* The file continues after the n bytes at p, so accept an incomplete character at their end. */
     return sgt_utf8_unit(p + valid, n - valid, &cp) < n - valid || p[valid] < 0xC2 ||
            p[valid] > 0xF4;
 }

@@ -794,8 +794,8 @@ static int read_page(sgt_parquet *p, const row_group *g, sgt_unit *u, uint64_t *
     if (p->row + p->taken < p->r.row)
         p->taken = p->row + h.rows <= p->r.row ? h.rows : p->r.row - p->row;
     if (p->taken < h.rows) rc = add_page(p, &h, u, rows, err);
-    /* An earlier run has delivered all rows of this page, but its hash does not cover the page:
-     * read the page only to hash it. */
+    /* An earlier run delivered all rows of this page, but the hash it saved does not include the
+     * page. Read the page again only to hash it. */
     else if (p->row + h.rows > p->covered) rc = read_behind(p, &h, u, 0, err);
     if (rc < 0) return rc;
     if (p->taken == h.rows) pass_page(p, &h, h.rows);
@@ -828,7 +828,8 @@ int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err
     }
     if (rc < 0 && err) *err = why;
     if (rc < 0 || *rows) return rc;
-    /* After the last row, check that the file has not changed since it was opened. */
+    /* After the last row, go to the end of the file. Reading no bytes there still checks that the
+     * file has not changed since it was listed. */
     rc = read_at(p, p->r.file->size, u->text, 0, err);
     return rc < 0 ? rc : 1;
 }

@@ -28,7 +28,8 @@ typedef struct sgt_parquet sgt_parquet;
 typedef struct sgt_parquet_request {
     const sgt_corpus_file *file;
     const char *field; /* name of the column: "text", or "a.b" for column b of group a */
-    uint64_t row; /* index of the first row to read; rows before the file's range are never read */
+    /* index of the first row to deliver; if the file's range begins later, delivery begins there */
+    uint64_t row;
     /* What an earlier run has hashed (sgt_parquet_hash). hashed: number of rows covered; hash:
      * their hash. Both are 0 if there was no earlier run. */
     uint64_t hashed, hash;

@@ -47,9 +47,9 @@ char *sgt_export_options(const char *options, sgt_layout layout);
  * document is too long for Megatron-LM's index, return SGT_EUNSUPPORTED and name the document. */
 int sgt_export_write(const sgt_export *e, sgt_manifest *to, sgt_error *err);
 
-/* Rename the files to their final names in `out`, each .idx before its .bin. First write the
- * manifest into `work`: if this run is killed, a later run that starts over finds the files' names
- * there. */
+/* Rename the files to their final names in `out`, each .idx before its .bin. Before that, write the
+ * manifest into `work`. If this run is killed, a later run that starts over reads the names of the
+ * files from this manifest. */
 int sgt_export_move(const char *work, const char *out, const sgt_manifest *to, sgt_error *err);
 
 /* Copy the file `name` from folder `from` to folder `to`, and flush the copy to disk. */

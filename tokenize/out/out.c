@@ -652,8 +652,8 @@ static int go_on(sgt_out *o, sgt_error *err)
     return rc;
 }
 
-/* Decide what to do, while holding the lock. If the set is complete, return 1. If an earlier run
- * can be resumed, resume it; otherwise start over. Return 0 in both cases. */
+/* The caller holds the lock. If the set is already complete, return 1. Otherwise resume an earlier
+ * run if possible, or else start over, and return 0. */
 static int resume_or_start(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     char path[SGT_PATH];

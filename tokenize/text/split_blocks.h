@@ -525,8 +525,8 @@ SPLIT_INLINE uint64_t split_block_at(const split_level *level, const sgt_splitte
     return starts & ~(uint64_t)begin;
 }
 
-/* Convert piece starts to ends of pieces: a piece ends where the next one starts. Take the first
- * `max` bits of s->starts, store their offsets in ends[], and clear them. Return their number. */
+/* Each piece ends where the next one starts. Store the offsets of the first (at most) `max` set
+ * bits of s->starts in ends[], clear those bits, and return how many there were. */
 static inline size_t split_next_starts(sgt_splitter *s, uint32_t *ends, size_t max)
 {
     size_t count = 0, from = s->at;

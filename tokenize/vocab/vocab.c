@@ -268,7 +268,8 @@ static int add_gpt2_tokens(sgt_vocab *v)
 static int reserve_tables(sgt_vocab *v, sgt_error *err)
 {
     unsigned log_trie = 1;
-    /* maximum number of nodes: one for each byte of each token, and the root, which is node 1 */
+    /* maximum number of nodes: one for each byte of each token, and two more, because node 0 is
+     * unused and node 1 is the root */
     const size_t nodes = (size_t)v->offsets[v->size] + 2;
     while ((size_t)1 << log_trie < 2 * nodes) log_trie++;
     v->trie_shift = 64 - log_trie;

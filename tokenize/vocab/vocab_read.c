@@ -180,8 +180,8 @@ static int parse_json(source *s, sgt_error *err)
     return sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", t->path, why.line, why.text);
 }
 
-/* Give each id that has no token an added token named "<|unused_ID|>". Only ids above the largest
- * id of an ordinary token and below `size` are filled. */
+/* Give every id above the largest ordinary token's id and below `size` that has no token an added
+ * token named "<|unused_ID|>". */
 static int fill_ids(sgt_vocab_parts *p, uint32_t size, sgt_error *err)
 {
     int rc = SGT_OK;

@@ -662,10 +662,11 @@ static int run_slice_of(const loader_row *r, loader_slice *sum, sgt_error *err)
     return draw_slice(&state.drawers[r->maker], r, 0, state.seconds, sum, err);
 }
 
-/* Leave out row i, for which measuring failed with the error rc, if the reason is that this machine
- * cannot measure it. But if the user asked for the row's reader, return rc instead. (The row of
- * mmap in the state COLD is added automatically, so the user asked for it only if --cold is given.)
- * A notice is printed only for other programs, and not if fio is just not installed. */
+/* Measuring row i failed with the error rc. If the user asked for the row's reader, return rc. (The
+ * row of mmap in the state COLD is added automatically, so the user asked for it only if --cold is
+ * given.) Otherwise leave the row out if this machine cannot measure it, or return rc if the reason
+ * is a different one. If the row belongs to another program, give a notice, unless the reason is
+ * only that fio is not installed. */
 static int leave_out(size_t i, int rc, const sgt_error *err)
 {
     const loader_row *r = &state.rows[i];

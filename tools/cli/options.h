@@ -62,7 +62,7 @@ struct sgt_program {
      * name */
     const sgt_option *rows;
     void *settings; /* struct in which the options of `rows` store their values */
-    /* by index of the option in `rows`: flag that is set to 1 if the option is given */
+    /* given[i] is set to 1 if option rows[i] is given. */
     int *given;
     /* list of subcommands, which ends with NULL; the first operand selects one of them. NULL: the
      * program has no subcommands */

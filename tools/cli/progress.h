@@ -4,11 +4,11 @@
  * is printed. All output goes to stderr. Any thread may call sgt_progress_update and
  * sgt_progress_line, and use the notice.
  *
- * On a narrow terminal, the bar becomes shorter first. Then entire parts are left out, in this
- * order: the rate, the elapsed time (the remaining time stays), the facts from the last to the
- * second, the bar, and the first fact. On terminals of at least thirty columns, no part is cut in
- * its middle. No line is longer than the terminal is wide, because a redraw would not erase all of
- * it. */
+ * On a narrow terminal, the bar becomes shorter first. Then entire parts are left out: first the
+ * rate, then the elapsed time (the remaining time stays), then the facts, beginning with the last
+ * one, until only the first fact is left. Then the bar is left out, and at last the first fact. On
+ * terminals of at least thirty columns, no part is cut in its middle. No line is longer than the
+ * terminal is wide, because a redraw would not erase all of it. */
 #ifndef SGT_CLI_PROGRESS_H
 #define SGT_CLI_PROGRESS_H
 

@@ -25,9 +25,9 @@
 uint32_t sgt_ranks_number(void);
 
 /* Connect to the other ranks, and set *out to the connected ranks, or to NULL if there is only this
- * process. Wait at most two minutes until all ranks have started. After some seconds of waiting,
- * send *notice one line. During the wait, the first signal ends the program. Messages begin with
- * `program`; that string must stay valid as long as *out. Returns SGT_EUSAGE if a launcher's
+ * process. Wait up to two minutes for all ranks to start; after a few seconds, report the wait in
+ * one line through *notice. While waiting, one signal is enough to end the program. Messages begin
+ * with `program`; that string must stay valid as long as *out. Returns SGT_EUSAGE if a launcher's
  * variable is invalid.
  *
  * If `apart` is 1, do not connect, because the caller's work needs no data from other ranks. *out

@@ -154,8 +154,8 @@ static void put_mean(FILE *page, const report_run *run)
     fputs("; lower is better", page);
 }
 
-/* Write the small print below the last validation loss: its noise. If an earlier validation loss
- * was lower, also write the lowest one and its step. */
+/* Write the small print below the last validation loss: first its noise, then the lowest validation
+ * loss and its step, if an earlier loss was lower. */
 static void put_lowest(FILE *page, const report_run *run)
 {
     char step[48];

@@ -132,20 +132,23 @@ typedef struct sgt_cuda_flat {
     /* gradients of this rank's parts, summed over all ranks; the same array as grads if there is
      * only one rank */
     float *own_grads;
-    /* working copies, in the number format `type`, of the parameters that this rank owns; NULL if
-     * matrix products read params itself */
+    /* working copies, in the number format `type`, of the parameters that this rank owns. NULL if
+     * `type` is float32: matrix products then need no copy in another format */
     void *own_copy;
     /* 1: the working copies are out of date, because parameters have been loaded, and must be
      * computed again before they are used */
     int stale;
 } sgt_cuda_flat;
 
-/* Matrix products and buffers for Muon's Newton-Schulz iterations (kernels/muon.h), which transform
- * a matrix X. `gram` computes the gram matrix X X' or X'X, whichever is smaller. `square` computes
- * B, a weighted sum of the gram matrix and its square. `product` multiplies X by B, from the left
- * or from the right. Each product is batched over the layers. gram and product have one element for
- * each kind of matrix, from SGT_CUDA_QKV to SGT_CUDA_FCPROJ. All kinds use the same buffers, one
- * after the other: first the qkv matrices of all layers, then the proj matrices, and so on. */
+/* Matrix products and buffers for Muon's Newton-Schulz iterations (kernels/muon.h). An iteration
+ * computes a new matrix X in three products. `gram` computes the Gram matrix X X' or X'X, whichever
+ * is smaller. `square` computes B, a weighted sum of the Gram matrix and its square. `product`
+ * multiplies X by B, from the left or from the right, and adds a multiple of X.
+ *
+ * Each product is computed for all layers at once. The arrays gram and product have one element for
+ * each kind of matrix, from SGT_CUDA_QKV to SGT_CUDA_FCPROJ. The kinds are processed one after
+ * another, in the same buffers: first the qkv matrices of all layers, then the proj matrices, and
+ * so on. */
 typedef struct sgt_cuda_muon {
     const sgt_cuda_gemm *gram[SGT_CUDA_HEAD], *square, *product[SGT_CUDA_HEAD];
     /* x, y: matrix X before and after a Newton-Schulz iteration; (L, 4C*C) each, padded */

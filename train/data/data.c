@@ -139,8 +139,8 @@ static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
     sgt_manifest m;
     struct stat st;
     *out = 0;
-    /* a path that is not a folder is a single shard, or Megatron-LM's PREFIX; such a set has no
-     * validation shards */
+    /* A path to a file is a single shard, and a path that does not exist may be Megatron-LM's
+     * PREFIX. Neither has validation shards. */
     if (stat(path, &st) < 0 ? errno == ENOENT : !S_ISDIR(st.st_mode)) return SGT_OK;
     int rc = sgt_manifest_find(&m, path, err);
     if (rc == SGT_OK) rc = sgt_set_add_split(&set, path, "val", 0, &m, err);
@@ -187,9 +187,9 @@ static int keep_evaluable(const sgt_config *s, sgt_loader_set *sets, uint32_t *a
     return SGT_OK;
 }
 
-/* Open the data sets that --data names. If `why` is NULL, open their training shards. Otherwise
- * open the validation shards of those sets that keep_evaluable does not remove. If it removes all
- * sets, set *out to NULL and write the reason to `why`. */
+/* Open the data sets that --data names. `why` selects the split: if it is NULL, open the training
+ * shards; otherwise open the validation shards of those sets that keep_evaluable does not remove.
+ * If it removes all sets, leave *out unchanged and write the reason to `why`. */
 static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVALUATED],
                      const sgt_loader_options *o, sgt_error *err)
 {

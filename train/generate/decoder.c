@@ -44,9 +44,9 @@ struct sgt_decoder {
 
 /* ---- memory and parameters ---- */
 
-/* Return whether the tensor is a weight of a matrix product, which is stored as bfloat16 if o.bf16
- * is set. These are all matrices except wpe (index 1). wte is one of them even if the head has a
- * weight of its own. */
+/* Return whether the tensor is a matrix-product weight. Such weights are stored as bfloat16 if
+ * o.bf16 is set. Every matrix is one, except wpe (index 1); wte counts even if the head has its own
+ * weight. */
 static int is_product(const sgt_tensor *t, size_t index) { return t->dims == 2 && index != 1; }
 static int is_linear(const sgt_decoder *d, size_t index)
 {

@@ -80,10 +80,10 @@ double sgt_bits_per_byte(const sgt_text_loss *s);
  * not counted. */
 double sgt_flops_per_token(const sgt_model *m, uint64_t seq);
 
-/* Return the fraction rate / *peak, at most 1, where both speeds are in operations per second. The
- * result is rounded as in log.jsonl, so that all outputs show the same value. If `rate` was
- * measured exactly (`exact` = 1) and exceeds *peak, the peak was underestimated: set *peak to
- * `rate`. Return 0 if `rate` or *peak is unknown. */
+/* Return rate / *peak, but at most 1, or 0 if either is unknown. Both are speeds in operations per
+ * second. The result is rounded as in log.jsonl, so that all outputs show the same value. If `rate`
+ * exceeds *peak and was measured exactly (`exact` = 1), the peak was estimated too low: set *peak
+ * to `rate`. */
 double sgt_mfu(double rate, double *peak, int exact);
 
 /* Return the compute of a training run in petaflop/s-days (8.64e19 operations each), as defined in

@@ -1,6 +1,6 @@
-/* init.c: initializes the parameters as GPT-2 does. The value of each parameter depends only on the
- * seed, on its tensor, and on its index in the tensor, but not on the number of threads, the CPU or
- * the device. */
+/* init.c: initializes the parameters as GPT-2 does. The value of a parameter depends only on the
+ * seed, the tensor and the parameter's index in the tensor. It is the same with any number of
+ * threads, on any CPU and on any device. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
