@@ -17,7 +17,7 @@ BUDGET = {
     "kernels": 10446,
     "tools": 13493,
     "tests": 49318,
-    "manuals": 1744,
+    "manuals": 1749,
     "pages": 1329,
 }
 HEADERS = {"loader/sgt_loader.h": 300, "tokenize/sgt_tokenize.h": 220}  # lines of public headers
