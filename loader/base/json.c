@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "loader/base/file.h"
+
 /* Return the offset of the first byte behind a string. `at` is the offset behind its opening
  * quotation mark. */
 static size_t pass_string(const char *text, size_t n, size_t at)
@@ -41,6 +43,16 @@ int sgt_json_object(json_t **out, const char *text, size_t n, size_t most, const
                       o ? "expected a JSON object" : why.text);
     if (rc == SGT_OK) *out = o;
     else json_decref(o);
+    return rc;
+}
+
+int sgt_json_file(json_t **out, const char *path, size_t most_bytes, size_t most, sgt_error *err)
+{
+    char *text = NULL;
+    size_t n;
+    int rc = sgt_file_get(&text, &n, path, most_bytes, err);
+    if (rc == SGT_OK) rc = sgt_json_object(out, text, n, most, path, err);
+    free(text);
     return rc;
 }
 

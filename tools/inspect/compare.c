@@ -20,7 +20,7 @@
 /* One of the two sets. */
 typedef struct side {
     inspect_set set;
-    void *ids; /* BLOCK tokens */
+    void *ids; /* room for the ids of BLOCK tokens */
     /* the tokens around the first difference, as the JSON object to be printed; NULL: there is no
      * difference */
     json_t *around;

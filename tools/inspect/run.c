@@ -25,7 +25,7 @@ static int read_object(json_t **out, const char *folder, const char *name, sgt_e
     char path[SGT_PATH];
     return sgt_file_gone(sgt_path(path, folder, "%s", name))
                ? SGT_OK
-               : sgt_model_json(out, path, MAX_JSON, MAX_VALUES, err);
+               : sgt_json_file(out, path, MAX_JSON, MAX_VALUES, err);
 }
 
 /* ---- a checkpoint ---- */

@@ -20,8 +20,7 @@ $(W)/versions: $(B)/flags
 # two steps: the first makes one object, in which symbols of glibc are then renamed to their old versions. The
 # tables for C++ exceptions, a twentieth of the wheel, are left out, because no exception is ever caught. Snappy
 # is written in C++; the C++ runtime libstdc++.so.6 exists on every system that accepts manylinux wheels (PEP
-# 600). In glibc 2.28, threads, dlopen and shm_open are in separate
-# libraries.
+# 600). In glibc 2.28, threads, dlopen and shm_open are in libraries of their own.
 archives = $(patsubst -fopenmp,-l:libgomp.a,$(patsubst -l%,-l:lib%.a,$(filter-out -lm -ldl,$(1))))
 for_old_glibc = $(call say,LD,$@)mkdir -p $(@D) && \
     $(CC) -r -nostdlib $(LDFLAGS) -o $(W)/$(@F).o $(filter-out $(OLD),$^) $(call archives,$(1)) && \

@@ -116,22 +116,11 @@ static int read_model(const config *c, sgt_model *m)
     return rc < 0 ? SGT_EFORMAT : SGT_OK;
 }
 
-int sgt_model_json(json_t **out, const char *path, size_t most, size_t values, sgt_error *err)
-{
-    char *text = NULL;
-    size_t n;
-    int rc = sgt_file_get(&text, &n, path, most, err);
-    if (rc == SGT_OK) rc = sgt_json_object(out, text, n, values, path, err);
-    free(text);
-    return rc;
-}
-
 int sgt_model_read_config(sgt_model *m, const char *dir, sgt_error *err)
 {
     json_t *json = NULL;
     char path[SGT_PATH];
-    int rc =
-        sgt_model_json(&json, sgt_path(path, dir, "config.json"), MAX_CONFIG, MOST_VALUES, err);
+    int rc = sgt_json_file(&json, sgt_path(path, dir, "config.json"), MAX_CONFIG, MOST_VALUES, err);
     if (rc == SGT_OK) rc = read_model(&(config){json, path, err}, m);
     json_decref(json);
     return rc;

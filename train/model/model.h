@@ -88,12 +88,6 @@ uint64_t sgt_model_parameters(const sgt_model *m);
 /* The following functions are in config_json.c. They use config.json files in the format of Hugging
  * Face's GPT-2. */
 
-/* Read the JSON object in the file at `path`, which has at most `most` bytes and `values` JSON
- * values. */
-struct json_t;
-int sgt_model_json(struct json_t **out, const char *path, size_t most, size_t values,
-                   sgt_error *err);
-
 /* Read DIR/config.json. Return SGT_EFORMAT if the file requests a feature that is not supported,
  * for example another activation function or cross-attention. The message names the field. */
 int sgt_model_read_config(sgt_model *m, const char *dir, sgt_error *err);

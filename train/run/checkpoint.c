@@ -424,7 +424,7 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
 /* Read state.json in `dir`, and write its path to `path`. */
 static int load_state(json_t **out, char path[SGT_PATH], const char *dir, sgt_error *err)
 {
-    return sgt_model_json(out, sgt_path(path, dir, "state.json"), MAX_STATE, STATE_VALUES, err);
+    return sgt_json_file(out, sgt_path(path, dir, "state.json"), MAX_STATE, STATE_VALUES, err);
 }
 
 int sgt_checkpoint_read(sgt_checkpoint_state *state, const char *dir, sgt_error *err)

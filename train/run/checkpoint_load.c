@@ -79,7 +79,7 @@ out:
 static int open_indexed(parts *p, const char *dir, const char *path, sgt_error *err)
 {
     json_t *index = NULL;
-    int rc = sgt_model_json(&index, path, MAX_INDEX, MAX_VALUES, err);
+    int rc = sgt_json_file(&index, path, MAX_INDEX, MAX_VALUES, err);
     if (rc == SGT_OK) rc = add_indexed(p, dir, path, index, err);
     json_decref(index);
     return rc;
