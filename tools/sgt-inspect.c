@@ -69,6 +69,7 @@ static const sgt_program program = {
              "       sgt-inspect --batch K[:N] [OPTION]... A:0.7,B:0.3\n"
              "       sgt-inspect --compare [OPTION]... A B\n"
              "       sgt-inspect --export LAYOUT [OPTION]... A OUT/",
+    .makes_folder = 1,
     .about =
         "Shows what a set, a shard, a training run or a checkpoint holds. It also compares two "
         "sets, and converts a set for other trainers.",

@@ -110,6 +110,7 @@ static const sgt_option table[] = {
 static sgt_program program = {
     .name = "sgt-tokenize",
     .usage = "sgt-tokenize [OPTION]... INPUT... OUT/",
+    .makes_folder = 1,
     .about =
         "Turns text into GPT-2's tokens, which it writes to the folder OUT in shards of 16-bit "
         "ids. INPUT is a file, a folder with all files below it, @LIST (a file of paths), or - "

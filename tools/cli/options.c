@@ -791,9 +791,9 @@ static void check_operands(const sgt_program *p, char **operands)
 {
     const char *wanted = operands_of(p), *word = *operands;
     /* Reject an operand NAME=VALUE if NAME is similar to an option. `exactly` limits what counts as
-     * similar (see sgt_suggest). If the operand is OUT/, only equal names count: it may be a new
-     * folder, whose name may happen to be the beginning of an option's name */
-    int exactly = !*wanted ? 0 : strstr(wanted, " OUT/") ? 1 : 2;
+     * similar (see sgt_suggest). If the operand may be a new folder, only equal names count, because
+     * the folder's name may happen to be the beginning of an option's name. */
+    int exactly = !*wanted ? 0 : p->makes_folder ? 1 : 2;
     sgt_option o;
     if (!word && *wanted && !strchr(wanted, '\n'))
         sgt_usage(p, "expected %s (such as: %.*s)", wanted, (int)strcspn(p->examples + 2, "\n"),

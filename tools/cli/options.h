@@ -50,6 +50,7 @@ struct sgt_program {
      * follow "[OPTION]... ". If no form has operands, the program refuses operands. If there is
      * only one form and it has operands, the program refuses to run without operands. */
     const char *usage;
+    int makes_folder; /* 1: the last operand may name a folder that does not exist yet */
     const char *about; /* description in a sentence or two */
     const sgt_option *options;
     /* example command lines, printed at the end of --help, each indented by 2 blanks. If operands
