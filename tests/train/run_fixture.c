@@ -26,6 +26,7 @@ void make_data(void)
 }
 
 char said[8192], warned[8192];
+sgt_metrics stepped[256];
 int (*use_examples)(const char *path, const char *model, uint32_t vocab, sgt_examples *e,
                     sgt_error *err);
 
@@ -74,11 +75,12 @@ typedef struct stop_at {
     sgt_stop *stop;
 } stop_at;
 
-static void request_stop(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first)
+static void see_step(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first)
 {
     stop_at *s = ctx;
     (void)steps;
     (void)first;
+    if (m->step < 256) stepped[m->step] = *m;
     if (m->step + 1 == s->step) sgt_stop_request(s->stop);
 }
 
@@ -97,7 +99,7 @@ int train(sgt_config s, const char *name, int resume, int force, uint64_t stop,
                            .warning = {hear, warned},
                            .examples = use_examples,
                            .stop = &request,
-                           .progress = request_stop,
+                           .progress = see_step,
                            .ctx = &when};
     said[0] = warned[0] = '\0';
     int rc = sgt_train(&s, &o, &r, err);

@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "tests/scoped.h"
+#include "train/log/metrics.h"
 #include "train/run/checkpoint.h"
 #include "train/sgt_train.h"
 
@@ -15,6 +16,9 @@ SCOPED_STRUCT(sgt_checkpoint_state, sgt_checkpoint_state_free)
 
 /* notices (said) and warnings (warned) of the last run, one per line */
 extern char said[8192], warned[8192];
+
+/* metrics of the steps of the last run, or of the last runs with other steps; index: the step */
+extern sgt_metrics stepped[256];
 
 /* the function of an sgt_notice: append the line to `into`, which is `said` or `warned` */
 void hear(void *into, const char *line);

@@ -1,7 +1,5 @@
-/* test_run.c: whole runs through sgt_train: the 200-step curve, runs with the same bits, models to
- * start from, defaults. */
+/* test_run.c: whole runs through sgt_train: curves of 200 steps, MFU, defaults. */
 #include <criterion/criterion.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +16,7 @@ TestSuite(run, .init = make_data, .fini = remove_folder);
 
 static void as_pytorch(const char *name, uint64_t batch, uint64_t seq)
 {
-    char line[1024], model[64], tokens[96];
+    char line[1024], path[96], model[64], tokens[96];
     sgt_config s = curve(200);
     snprintf(model, sizeof model, FIXTURES "%s", name);
     snprintf(tokens, sizeof tokens, "%s/tokens.bin", model);
@@ -27,27 +25,19 @@ static void as_pytorch(const char *name, uint64_t batch, uint64_t seq)
     s.batch = batch;
     s.seq = seq;
     must_train(s, name, 0);
-    snprintf(line, sizeof line, FIXTURES "%s/f64.tsv", name);
-    scoped(FILE) *want = fopen(line, "r");
-    snprintf(line, sizeof line, "%s/log.jsonl", name);
-    scoped(FILE) *log = fopen(in_folder(line), "r");
-    cr_assert(want && log && fgets(line, sizeof line, want));
+    snprintf(path, sizeof path, FIXTURES "%s/f64.tsv", name);
+    scoped(FILE) *want = fopen(path, "r");
+    cr_assert(want && fgets(line, sizeof line, want));
     int steps = 0, step;
     double loss, norm;
-    while (fscanf(want, "%d %lf %lf", &step, &loss, &norm) == 3) {
-        cr_assert(fgets(line, sizeof line, log), "the log ends before step %d", step);
-        json_t *json = json_loads(line, 0, NULL);
-        cr_assert_eq(json_integer_value(json_object_get(json, "step")), step);
-        double got = json_number_value(json_object_get(json, "loss")),
-               got_norm = json_number_value(json_object_get(json, "grad_norm"));
-        cr_expect_leq(fabs(got - loss), 2e-5, "step %d: loss %.9f, not %.9f", step, got, loss);
-        cr_expect_leq(fabs(got_norm / norm - 1), 1e-4, "step %d: gradient norm %.9f, not %.9f",
-                      step, got_norm, norm);
-        json_decref(json);
-        steps++;
+    for (; fscanf(want, "%d %lf %lf", &step, &loss, &norm) == 3; steps++) {
+        const sgt_metrics *m = &stepped[step];
+        cr_expect_leq(fabs(m->loss - loss), 2e-5, "step %d: loss %.9f, not %.9f", step, m->loss,
+                      loss);
+        cr_expect_leq(fabs(m->grad_norm / norm - 1), 1e-4, "step %d: gradient norm %.9f, not %.9f",
+                      step, m->grad_norm, norm);
     }
     cr_expect_eq(steps, 200);
-    cr_expect_null(fgets(line, sizeof line, log));
 }
 
 Test(run, the_curve_of_pytorch_in_float64, .timeout = 600) { as_pytorch("curve", 12, 64); }
@@ -55,20 +45,6 @@ Test(run, the_curve_of_odd_sizes, .timeout = 600) { as_pytorch("curve_odd", 5, 3
 Test(run, the_curve_of_many_layers_and_long_rows, .timeout = 600)
 {
     as_pytorch("curve_deep", 3, 101);
-}
-
-Test(run, the_same_bits_for_any_number_of_threads)
-{
-    for (uint64_t threads = 1; threads <= 3; threads++) {
-        char name[8] = {'r', (char)('0' + threads), 0};
-        sgt_config s = tiny(6);
-        s.threads = threads;
-        must_train(s, name, 0);
-    }
-    same_facts("r1", "r2");
-    same_facts("r1", "r3");
-    same_bytes("r1/step-00000006/model.safetensors", "r2/step-00000006/model.safetensors");
-    same_bytes("r1/step-00000006/optimizer.safetensors", "r3/step-00000006/optimizer.safetensors");
 }
 
 /* ---- speed ---- */
@@ -100,18 +76,6 @@ Test(run, mfu_is_never_above_1)
     for (size_t i = 0; i < sizeof strange / sizeof *strange; i++)
         cr_expect_eq(sgt_mfu(strange[i], &peak, 1), 0);
     cr_expect_eq(peak, 16e9);
-}
-
-/* ---- --init ---- */
-
-Test(run, a_checkpoint_is_a_model_to_start_from)
-{
-    must_train(tiny(3), "r", 0);
-    sgt_config s = tiny(1);
-    s.init = in_folder("r/step-00000003");
-    s.lr = s.min_lr = 0;
-    must_train(s, "tuned", 0);
-    same_bytes("r/step-00000003/model.safetensors", "tuned/step-00000001/model.safetensors");
 }
 
 /* ---- defaults that are decided ---- */
