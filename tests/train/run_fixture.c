@@ -1,7 +1,6 @@
 /* run_fixture.c: runs that are small enough for every test. */
 #include "tests/train/run_fixture.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,48 +148,4 @@ void same_bytes(const char *a, const char *b)
     size_t n = 0, m = 0;
     scoped_memory char *x = get_file(a, &n), *y = get_file(b, &m);
     cr_expect(x && y && n == m && memcmp(x, y, n) == 0, "%s and %s differ", a, b);
-}
-
-/* ---- llm.c ---- */
-
-#define PADDED 128 /* ids */
-
-static void put_number(FILE *f, float x, int version)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    uint16_t half = (uint16_t)(bits >> 16);
-    if (version == 3) fwrite(&x, sizeof x, 1, f);
-    else fwrite(&half, sizeof half, 1, f);
-}
-
-/* Write tensor k as PyTorch stores it: the weight of a linear layer is (out, in). */
-static void put_tensor(FILE *f, const sgt_model *m, const float *flat, size_t k, int version)
-{
-    sgt_tensor t;
-    sgt_model_tensor(m, k, &t);
-    int linear = t.dims == 2 && strstr(t.name, "wte") == NULL && strstr(t.name, "wpe") == NULL;
-    size_t rows = t.dim[0], columns = t.dim[1];
-    for (size_t i = 0; i < t.count; i++)
-        put_number(f, flat[t.offset + (linear ? i % rows * columns + i / rows : i)], version);
-}
-
-void put_llmc(const char *name, const sgt_model *m, const float *flat, int version)
-{
-    scoped(FILE) *f = fopen(in_folder(name), "wb");
-    int32_t header[256] = {
-        20240326,           version,           (int32_t)m->positions, (int32_t)m->vocab,
-        (int32_t)m->layers, (int32_t)m->heads, (int32_t)m->channels,  PADDED};
-    cr_assert(f);
-    if (m->vocab > PADDED) header[7] = 256;
-    fwrite(header, sizeof header, 1, f);
-    put_tensor(f, m, flat, 0, version);
-    for (size_t i = 0; i < ((size_t)header[7] - m->vocab) * m->channels; i++)
-        put_number(f, NAN, version);
-    put_tensor(f, m, flat, 1, version);
-    for (size_t kind = 0; kind < SGT_BLOCK_TENSORS; kind++)
-        for (size_t l = 0; l < m->layers; l++)
-            put_tensor(f, m, flat, 2 + l * SGT_BLOCK_TENSORS + kind, version);
-    for (size_t i = 0; i < 2; i++)
-        put_tensor(f, m, flat, 2 + m->layers * SGT_BLOCK_TENSORS + i, version);
 }

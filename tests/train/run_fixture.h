@@ -45,10 +45,6 @@ int train(sgt_config s, const char *name, int resume, int force, uint64_t stop,
           sgt_training_result *result, sgt_error *err);
 void must_train(sgt_config s, const char *name, int resume);
 
-/* Write the parameters `flat` to FOLDER/name as llm.c does (write_tensors), in float32 (version 3)
- * or bfloat16 (version 5). */
-void put_llmc(const char *name, const sgt_model *m, const float *flat, int version);
-
 /* Return the log of FOLDER/run without measured values such as times; malloc'd. */
 char *facts(const char *run);
 void same_facts(const char *a, const char *b);

@@ -29,27 +29,15 @@
 
 #if OWN_MALLOC
 enum { CALLERS = 4096 };
-static int counting; /* atomic */
-static struct {
-    void *caller;     /* a return address, or NULL; atomic */
-    unsigned calls;   /* atomic */
-} seen[CALLERS];      /* hashed by caller */
-static unsigned lost; /* calls that found no free entry of `seen`; atomic */
+static int counting;           /* atomic */
+static unsigned calls;         /* atomic */
+static void *callers[CALLERS]; /* return addresses of the first calls */
 
 static void note(void *caller)
 {
     if (!__atomic_load_n(&counting, __ATOMIC_RELAXED)) return;
-    for (size_t i = 0; i < CALLERS; i++) {
-        size_t at = ((uintptr_t)caller * 0x9e3779b97f4a7c15u + i) % CALLERS;
-        void *there = NULL;
-        if (__atomic_compare_exchange_n(&seen[at].caller, &there, caller, 0, __ATOMIC_RELAXED,
-                                        __ATOMIC_RELAXED) ||
-            there == caller) {
-            __atomic_fetch_add(&seen[at].calls, 1, __ATOMIC_RELAXED);
-            return;
-        }
-    }
-    __atomic_fetch_add(&lost, 1, __ATOMIC_RELAXED);
+    unsigned i = __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
+    if (i < CALLERS) callers[i] = caller;
 }
 
 #define NOTE() note(__builtin_extract_return_addr(__builtin_return_address(0)))
@@ -99,20 +87,19 @@ static int is_left_out(const char *library)
     return 0;
 }
 
-/* Return the number of recorded calls, without those of exempt libraries. Write the caller of one
- * of them to `where`. */
+/* Return the number of calls, without those of exempt libraries. Write the caller of one of them to
+ * `where`. */
 static unsigned ours(char *where, size_t n)
 {
-    unsigned found = lost;
-    for (size_t i = 0; i < CALLERS; i++) {
+    unsigned found = calls > CALLERS ? calls - CALLERS : 0;
+    for (size_t i = 0; i < calls && i < CALLERS; i++) {
         Dl_info info = {0};
-        if (!seen[i].caller) continue;
-        if (!dladdr(seen[i].caller, &info) || !info.dli_fname) info.dli_fname = "nowhere";
+        if (!dladdr(callers[i], &info) || !info.dli_fname) info.dli_fname = "nowhere";
         if (is_left_out(info.dli_fname)) continue;
         snprintf(where, n, "%s+%#zx (%s)", info.dli_fname,
-                 (size_t)((char *)seen[i].caller - (char *)info.dli_fbase),
+                 (size_t)((char *)callers[i] - (char *)info.dli_fbase),
                  info.dli_sname ? info.dli_sname : "?");
-        found += seen[i].calls;
+        found++;
     }
     return found;
 }

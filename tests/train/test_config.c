@@ -20,26 +20,27 @@ static int read_config(const char *text, sgt_model *m, sgt_error *err)
     return sgt_model_read_config(m, folder, err);
 }
 
+/* A resumed run reads LayerNorm's epsilon from config.json, and must get the same bits. */
 Test(config, what_is_written_is_read_again)
 {
-    sgt_model m = {.layers = 3,
-                   .channels = 52,
-                   .heads = 4,
-                   .vocab = 251,
-                   .positions = 13,
-                   .gelu = SGT_GELU_ERF,
-                   .eps = 1e-5f};
-    sgt_model got;
-    must(sgt_model_write_config(&m, folder, 250, why));
-    must(sgt_model_read_config(&got, folder, why));
-    cr_expect(memcmp(&m, &got, sizeof m) == 0);
+    static const float eps[] = {1e-6f, 1e-12f, 1.2345678e-6f, 0.99999994f, 1e-30f, 1e-5f};
+    for (size_t i = 0; i < sizeof eps / sizeof *eps; i++) {
+        sgt_model got, m = {.layers = 3,
+                            .channels = 52,
+                            .heads = 4,
+                            .vocab = 251,
+                            .positions = 13,
+                            .gelu = SGT_GELU_ERF,
+                            .eps = eps[i]};
+        must(sgt_model_write_config(&m, folder, 250, why));
+        must(sgt_model_read_config(&got, folder, why));
+        cr_expect(memcmp(&m, &got, sizeof m) == 0, "epsilon %.9g", (double)eps[i]);
+    }
     scoped_memory char *text = get_file("config.json", NULL),
                        *generation = get_file("generation_config.json", NULL);
     cr_expect(strstr(text, "\"activation_function\": \"gelu\"") &&
               strstr(text, "\"eos_token_id\": 250"));
-    cr_expect(strstr(text, "\"layer_norm_epsilon\": 1e-5") ||
-                  strstr(text, "\"layer_norm_epsilon\": 1e-05"),
-              "%s", text);
+    cr_expect(strstr(text, "\"layer_norm_epsilon\": 1e-"), "%s", text);
     cr_expect(strstr(generation, "\"bos_token_id\": 250"));
 }
 
@@ -55,24 +56,6 @@ Test(config, defaults_are_gpt2s)
     cr_expect_eq(m.gelu, SGT_GELU_ERF);
     must(read_config("{" GOOD ",\"n_inner\":null,\"layer_norm_epsilon\":null}", &m, why));
     cr_expect_eq(m.eps, 1e-5f);
-}
-
-/* A resumed run reads LayerNorm's epsilon from config.json, and must get the same bits. */
-Test(config, an_epsilon_of_any_digits_is_kept)
-{
-    static const float eps[] = {1e-5f, 1e-6f, 1e-12f, 1.2345678e-6f, 0.99999994f, 1e-30f};
-    for (size_t i = 0; i < sizeof eps / sizeof *eps; i++) {
-        sgt_model m = {.layers = 1,
-                       .channels = 8,
-                       .heads = 1,
-                       .vocab = 9,
-                       .positions = 4,
-                       .eps = eps[i]},
-                  got;
-        must(sgt_model_write_config(&m, folder, -1, why));
-        must(sgt_model_read_config(&got, folder, why));
-        cr_expect_eq(got.eps, eps[i], "%.9g became %.9g", (double)eps[i], (double)got.eps);
-    }
 }
 
 Test(config, other_models_are_refused_by_name)

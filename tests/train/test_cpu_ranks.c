@@ -15,7 +15,7 @@
 typedef struct seen {
     int rc;
     sgt_error err;
-    float *grads, *params, *m1, *m2; /* in the flat layout; grads are those of the first step */
+    float *state[SGT_GRADIENTS + 1]; /* in the flat layout; gradients are those of the first step */
     sgt_step_metrics m[STEPS];
 } seen;
 
@@ -40,12 +40,8 @@ static job job_of(const fixture *f, uint32_t ranks, uint32_t micro)
 
 static void free_job(job *j)
 {
-    for (int i = 0; i < MOST_RANKS; i++) {
-        free(j->ranks[i].grads);
-        free(j->ranks[i].params);
-        free(j->ranks[i].m1);
-        free(j->ranks[i].m2);
-    }
+    for (int i = 0; i < MOST_RANKS; i++)
+        for (int what = 0; what <= SGT_GRADIENTS; what++) free(j->ranks[i].state[what]);
 }
 SCOPED_STRUCT(job, free_job)
 
@@ -77,13 +73,11 @@ static int steps(const job *j, sgt_backend *b, sgt_ranks *r, seen *s)
             (rc = b->update(b, i, 1e-3, &s->err)) < 0)
             return rc;
         rc = b->metrics(b, i, &s->m[i], &s->err);
-        if (i == 0 && j->fails == UINT32_MAX) s->grads = flat_state(b, &j->f->model, SGT_GRADIENTS);
+        if (i == 0 && j->fails == UINT32_MAX)
+            s->state[SGT_GRADIENTS] = flat_state(b, &j->f->model, SGT_GRADIENTS);
     }
-    if (rc == SGT_OK) {
-        s->params = flat_state(b, &j->f->model, SGT_PARAMETERS);
-        s->m1 = flat_state(b, &j->f->model, SGT_MOMENT1);
-        s->m2 = flat_state(b, &j->f->model, SGT_MOMENT2);
-    }
+    for (int what = SGT_PARAMETERS; rc == SGT_OK && what <= SGT_MOMENT2; what++)
+        s->state[what] = flat_state(b, &j->f->model, (sgt_state)what);
     return rc;
 }
 
@@ -125,7 +119,7 @@ static void check_sums(const job *j, uint32_t ranks)
         for (size_t k = 0; k < n; k++) want[k] += g[k];
     }
     for (uint32_t i = 0; i < ranks; i++)
-        cr_expect_arr_eq(j->ranks[i].grads, want, n * sizeof(float),
+        cr_expect_arr_eq(j->ranks[i].state[SGT_GRADIENTS], want, n * sizeof(float),
                          "%u ranks: gradients of rank %u", ranks, i);
 }
 
@@ -135,9 +129,9 @@ static void check_same(const job *j, uint32_t ranks)
     const seen *first = &j->ranks[0];
     for (uint32_t i = 1; i < ranks; i++) {
         const seen *s = &j->ranks[i];
-        cr_expect_arr_eq(s->params, first->params, n, "parameters of rank %u of %u", i, ranks);
-        cr_expect_arr_eq(s->m1, first->m1, n, "moments of rank %u of %u", i, ranks);
-        cr_expect_arr_eq(s->m2, first->m2, n, "moments of rank %u of %u", i, ranks);
+        for (int what = SGT_PARAMETERS; what <= SGT_MOMENT2; what++)
+            cr_expect_arr_eq(s->state[what], first->state[what], n, "state %d of rank %u of %u",
+                             what, i, ranks);
         cr_expect_arr_eq(s->m, first->m, sizeof s->m, "metrics of rank %u", i);
     }
 }
@@ -154,55 +148,48 @@ static void check_numbers(const job *one, const job *j)
     }
 }
 
-static void no_failure(const job *j, uint32_t ranks)
+/* Run j on all ranks. Check that none fails, that the gradients are the sums of all ranks, and that
+ * all ranks have the same bits. */
+static void agree(job *j, uint32_t ranks)
 {
+    as_ranks(ranks, work, j);
     for (uint32_t i = 0; i < ranks; i++)
         cr_assert_eq(j->ranks[i].rc, 0, "rank %u: %s", i, j->ranks[i].err.text);
+    check_sums(j, ranks);
+    check_same(j, ranks);
 }
 
-static void ranks_of(const char *name, uint32_t ranks, uint32_t micro, sgt_optim_kind optimizer,
-                     int bf16_moments)
+/* In 16 bits, matrix products read copies of the weights. The copies must have the updates of all
+ * ranks. Then the losses of one rank are not compared. */
+static void ranks_of(const char *name, uint32_t ranks, uint32_t micro, const sgt_optim *optim,
+                     sgt_precision precision)
 {
     scoped(fixture) f;
     fixture_load(&f, name, SGT_GELU_TANH);
-    f.options.optim.kind = optimizer;
+    f.options.optim.kind = optim->kind;
     f.options.optim.momentum = .9f;
-    f.options.optim.bf16_moments = bf16_moments;
+    f.options.optim.bf16_moments = optim->bf16_moments;
+    f.options.precision = precision;
     f.batch = f.batch / ranks * ranks;
     scoped(job) one = job_of(&f, 1, micro), many = job_of(&f, ranks, micro);
+    agree(&many, ranks);
+    if (precision != SGT_PRECISION_FP32) return;
     work(&one, NULL);
-    as_ranks(ranks, work, &many);
-    no_failure(&many, ranks);
-    check_sums(&many, ranks);
-    check_same(&many, ranks);
     check_numbers(&one, &many);
 }
 
-Test(cpu_ranks, two) { ranks_of("tiny_tanh", 2, 1, SGT_ADAMW, 0); }
-Test(cpu_ranks, two_of_two_micro_steps) { ranks_of("tiny_tanh", 2, 2, SGT_SGD, 0); }
-Test(cpu_ranks, four) { ranks_of("tiny_tanh", 4, 1, SGT_ADAMW, 0); }
-Test(cpu_ranks, odd_sizes) { ranks_of("odd_tanh", 3, 1, SGT_ADAMW, 0); }
+static const sgt_optim adamw = {.kind = SGT_ADAMW}, sgd = {.kind = SGT_SGD},
+                       muon = {.kind = SGT_MUON},
+                       bf16_moments = {.kind = SGT_ADAMW, .bf16_moments = 1};
 
-Test(cpu_ranks, moments_in_bf16) { ranks_of("tiny_tanh", 2, 1, SGT_ADAMW, 1); }
-Test(cpu_ranks, two_with_muon) { ranks_of("tiny_tanh", 2, 1, SGT_MUON, 0); }
-Test(cpu_ranks, four_with_muon) { ranks_of("tiny_tanh", 4, 1, SGT_MUON, 0); }
-
-/* In 16 bits, matrix products read copies of the weights. The copies must have the updates of all
- * ranks. */
-static void in_16_bits(sgt_precision precision)
-{
-    scoped(fixture) f;
-    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
-    f.options.precision = precision;
-    scoped(job) j = job_of(&f, 4, 1);
-    as_ranks(4, work, &j);
-    no_failure(&j, 4);
-    check_sums(&j, 4);
-    check_same(&j, 4);
-}
-
-Test(cpu_ranks, bf16) { in_16_bits(SGT_PRECISION_BF16); }
-Test(cpu_ranks, fp16) { in_16_bits(SGT_PRECISION_FP16); }
+Test(cpu_ranks, two_of_two_micro_steps) { ranks_of("tiny_tanh", 2, 2, &sgd, SGT_PRECISION_FP32); }
+Test(cpu_ranks, four) { ranks_of("tiny_tanh", 4, 1, &adamw, SGT_PRECISION_FP32); }
+Test(cpu_ranks, odd_sizes) { ranks_of("odd_tanh", 3, 1, &adamw, SGT_PRECISION_FP32); }
+Test(cpu_ranks, moments_in_bf16) { ranks_of("tiny_tanh", 2, 1, &bf16_moments, SGT_PRECISION_FP32); }
+Test(cpu_ranks, two_with_muon) { ranks_of("tiny_tanh", 2, 1, &muon, SGT_PRECISION_FP32); }
+Test(cpu_ranks, four_with_muon) { ranks_of("tiny_tanh", 4, 1, &muon, SGT_PRECISION_FP32); }
+Test(cpu_ranks, bf16) { ranks_of("tiny_tanh", 4, 1, &adamw, SGT_PRECISION_BF16); }
+Test(cpu_ranks, fp16) { ranks_of("tiny_tanh", 4, 1, &adamw, SGT_PRECISION_FP16); }
 
 /* Parts of the gradient with more numbers than fit in one message or in one task of the
  * optimizer. */
@@ -219,10 +206,7 @@ Test(cpu_ranks, parts_that_are_long)
     f.model = f.options.model = m;
     cr_assert_gt((size_t)m.vocab * m.channels / 2, (size_t)1 << 20);
     scoped(job) j = job_of(&f, 2, 1);
-    as_ranks(2, work, &j);
-    no_failure(&j, 2);
-    check_sums(&j, 2);
-    check_same(&j, 2);
+    agree(&j, 2);
 }
 
 Test(cpu_ranks, nobody_waits_for_a_rank_that_has_given_up, .timeout = 30)

@@ -7,11 +7,48 @@
 #include <string.h>
 
 #include "tests/expect.h"
-#include "tests/train/decoders.h"
-#include "tests/train/folder.h"
+#include "tests/train/fixture.h"
 #include "tests/train/run_fixture.h"
 #include "train/generate/generate.h"
 #include "train/run/checkpoint.h"
+
+SCOPED_POINTER(sgt_decoder, sgt_decoder_close)
+
+#define SAMPLE FIXTURES "sample/"
+
+/* ---- a decoder for a fixture's model, or for a stored model ---- */
+
+/* Open a decoder for the model of f, and load its parameters `piece` numbers at a time. */
+static sgt_decoder *decoder(const fixture *f, uint32_t sequences, int threads, int bf16,
+                            size_t piece)
+{
+    sgt_decoder *d;
+    sgt_tensor t;
+    sgt_decoder_options o = {
+        .model = f->model, .sequences = sequences, .threads = threads, .bf16 = bf16};
+    must(sgt_decoder_open(&d, &o, why));
+    sgt_backend *b = sgt_decoder_loads(d);
+    for (size_t i = 0; i < sgt_model_tensors(&f->model); i++) {
+        sgt_model_tensor(&f->model, i, &t);
+        for (size_t at = 0; at < t.count; at += piece) {
+            size_t n = t.count - at < piece ? t.count - at : piece;
+            must(b->put(b, SGT_PARAMETERS, i, at, n, f->initial + t.offset + at, why));
+        }
+    }
+    return d;
+}
+
+static sgt_decoder *load(const char *name, uint32_t window, uint32_t sequences, int threads)
+{
+    char dir[128];
+    sgt_decoder *d;
+    sgt_decoder_options o = {.window = window, .sequences = sequences, .threads = threads};
+    snprintf(dir, sizeof dir, SAMPLE "%s", name);
+    must(sgt_checkpoint_shape(&o.model, dir, why));
+    must(sgt_decoder_open(&d, &o, why));
+    must(sgt_checkpoint_load_model(dir, sgt_decoder_loads(d), &o.model, why));
+    return d;
+}
 
 /* ---- all logits ---- */
 
@@ -135,8 +172,7 @@ Test(generate, bf16_is_float32_of_rounded_matrices)
 
 Test(generate, too_large_a_model_is_said)
 {
-    sgt_error err;
-    scoped(sgt_decoder) *d = NULL;
+    sgt_decoder *d;
     sgt_decoder_options o = {.model = {.layers = 1024,
                                        .channels = 32768,
                                        .heads = 1,
@@ -146,31 +182,6 @@ Test(generate, too_large_a_model_is_said)
                              .sequences = 64};
     expect_failure_about(sgt_decoder_open(&d, &o, why), SGT_ENOMEM,
                          "the keys and values of 64 sequences need ");
-    scoped(fixture) f;
-    fixture_load(&f, "odd_tanh", SGT_GELU_TANH);
-    d = decoder(&f, 1, 1, 0, 1000);
-    sgt_backend *b = sgt_decoder_loads(d);
-    cr_expect_eq(b->put(b, SGT_MOMENT1, 0, 0, 1, f.initial, &err), SGT_EUSAGE);
-    cr_expect_eq(b->put(b, SGT_PARAMETERS, 2, 51, 2, f.initial, &err), SGT_EUSAGE,
-                 "past the tensor's end");
-    sgt_decoder_close(NULL);
-}
-
-Test(generate, llm_c_models_too, .init = make_folder, .fini = remove_folder)
-{
-    sgt_error err;
-    scoped(fixture) f;
-    fixture_load(&f, "odd_tanh", SGT_GELU_TANH);
-    put_llmc("model.bin", &f.model, f.initial, 3);
-    sgt_decoder_options o = {.sequences = f.batch, .threads = 2};
-    scoped(sgt_decoder) *d = decoder(&f, f.batch, 2, 0, 1 << 20), *other = NULL;
-    scoped_memory float *want = all_logits(&f, d, 4);
-    must(sgt_checkpoint_shape(&o.model, in_folder("model.bin"), why));
-    must(sgt_decoder_open(&other, &o, why));
-    int rc =
-        sgt_checkpoint_load_model(in_folder("model.bin"), sgt_decoder_loads(other), &o.model, &err);
-    cr_assert_eq(rc, 0, "%s", err.text);
-    same_bits(&f, other, want, 4, "llm.c's file");
 }
 
 /* ---- texts ---- */
@@ -262,7 +273,7 @@ static void as_transformers(const char *model, uint32_t sequences, int threads)
     static heard h;
     sgt_prompt prompts[PROMPTS];
     size_t lengths[PROMPTS], count = read_greedy(model, prompts, in, out, lengths);
-    scoped(sgt_decoder) *d = load(model, sequences, threads);
+    scoped(sgt_decoder) *d = load(model, 0, sequences, threads);
     cr_assert_eq(count, 6);
     must_generate(d, prompts, count, (sgt_generate_options){.tokens = 40, .eot = -1}, &h);
     for (size_t i = 0; i < count; i++) {
@@ -281,32 +292,25 @@ Test(generate, greedy_is_what_transformers_has)
     as_transformers("erf", 4, 3);
 }
 
-/* Fill p with twelve prompts, of one to twelve tokens, each three times, for three samples. */
-static void prompts_of(sgt_prompt *p, int32_t *ids)
-{
-    for (int32_t i = 0; i < 64; i++) ids[i] = i * 37 % 97;
-    for (size_t i = 0; i < 36; i++)
-        p[i] = (sgt_prompt){.ids = ids + i, .count = 1 + i / 3, .sample = i % 3};
-    for (size_t i = 0; i < 36; i++) p[i].ids = ids + i / 3;
-}
-
 Test(generate, texts_do_not_depend_on_what_is_beside_them)
 {
     static heard want, got;
     int32_t ids[64];
-    sgt_prompt p[36];
-    prompts_of(p, ids);
+    sgt_prompt p[36]; /* twelve prompts, of one to twelve tokens, each for three samples */
+    for (int32_t i = 0; i < 64; i++) ids[i] = i * 37 % 97;
+    for (size_t i = 0; i < 36; i++)
+        p[i] = (sgt_prompt){.ids = ids + i / 3, .count = 1 + i / 3, .sample = i % 3};
     sgt_generate_options o = {.choice = {.temperature = 1, .top_k = 40, .top_p = 0.95, .seed = 3},
                               .tokens = 90,
                               .eot = 38};
-    scoped(sgt_decoder) *alone = load("erf", 1, 1);
+    scoped(sgt_decoder) *alone = load("erf", 0, 1, 1);
     must_generate(alone, p, 36, o, &want);
     static const struct {
         uint32_t sequences;
         int threads;
     } ways[] = {{1, 3}, {2, 1}, {5, 2}, {36, 2}, {100, 1}};
     for (size_t w = 0; w < 5; w++) {
-        scoped(sgt_decoder) *d = load("erf", ways[w].sequences, ways[w].threads);
+        scoped(sgt_decoder) *d = load("erf", 0, ways[w].sequences, ways[w].threads);
         must_generate(d, p, 36, o, &got);
         for (size_t i = 0; i < 36; i++)
             cr_expect(got.count[i] == want.count[i] && got.why[i] == want.why[i] &&
@@ -339,7 +343,7 @@ Test(generate, a_full_window_goes_on_from_its_later_half)
     enum { WINDOW = 70, TOKENS = 150 };
     int32_t ids[100], all[100 + TOKENS];
     for (int32_t i = 0; i < 100; i++) all[i] = ids[i] = i * 53 % 97;
-    scoped(sgt_decoder) *d = load("erf", 2, 2);
+    scoped(sgt_decoder) *d = load("erf", 0, 2, 2);
     sgt_generate_options o = {.tokens = TOKENS, .eot = -1};
     cr_assert_eq(sgt_decoder_window(d), WINDOW);
     sgt_prompt p[] = {{.ids = ids, .count = 100}, {.ids = ids + 30, .count = 70}};
@@ -363,10 +367,7 @@ Test(generate, a_full_window_goes_on_from_its_later_half)
     sgt_decoder_close(d);
 
     /* with a window of 1, each token attends only to itself */
-    sgt_decoder_options small = {.window = 1, .sequences = 1, .threads = 1};
-    must(sgt_checkpoint_shape(&small.model, SAMPLE "erf", why));
-    must(sgt_decoder_open(&d, &small, why));
-    must(sgt_checkpoint_load_model(SAMPLE "erf", sgt_decoder_loads(d), &small.model, why));
+    d = load("erf", 1, 1, 1);
     o.tokens = 20;
     must_generate(d, p, 1, o, &whole);
     cr_expect_eq(whole.count[0], 20);
@@ -378,7 +379,7 @@ Test(generate, what_ends_it_early_is_said)
     sgt_error err;
     sgt_stop stop = {0};
     int32_t ids[] = {3, 96, 97};
-    scoped(sgt_decoder) *d = load("erf", 1, 1);
+    scoped(sgt_decoder) *d = load("erf", 0, 1, 1);
     sgt_prompt p = {.ids = ids, .count = 2};
     sgt_generate_options o = {.tokens = 30, .eot = -1, .stop = &stop};
     expect_failure(generate(d, &(sgt_prompt){.ids = ids}, 1, o, &h, why), SGT_EUSAGE,

@@ -57,18 +57,3 @@ Test(masking, the_index_says_where_documents_begin)
     cr_expect(!same_run("plain", "by-id") && !same_run("by-id", "elsewhere") &&
               !same_run("plain", "elsewhere"));
 }
-
-Test(masking, however_rows_are_made)
-{
-    put_index(at_sevenths);
-    must_train(masked(4), "run", 0);
-    for (int i = 0; i < SGT_READERS; i++) {
-        const char *name = sgt_reader_name((sgt_reader)i);
-        sgt_config s = masked(4);
-        s.loader = i;
-        s.step.no_overlap = i == 1;
-        s.workers = 3;
-        must_train(s, name, 0);
-        cr_expect(same_run("run", name), "%s", name);
-    }
-}

@@ -32,36 +32,6 @@ Test(resume, stopped_and_resumed_is_undisturbed)
     same_bytes("whole/step-00000012/state.json", "cut/step-00000012/state.json");
 }
 
-/* A new rate and a new schedule begin at the step at which the run resumes. If it is resumed again
- * without these options, it continues with them, with the same bits. */
-Test(resume, a_new_schedule_begins_at_the_resume)
-{
-    scoped(sgt_checkpoint_state) st;
-    sgt_error err;
-    sgt_config s = tiny(12);
-    s.lr = 5e-4;
-    s.schedule = SGT_LINEAR;
-    s.given[SGT_SET_LR] = s.given[SGT_SET_SCHEDULE] = s.given[SGT_SET_STEPS] = 1;
-    must_train(tiny(4), "r", 0);
-    must_train(tiny(4), "cut", 0);
-    must_train(s, "r", 1);
-    const char *line =
-        "learning rate: a new schedule begins after step 4: from 0.001 to 0.0005 in 3 "
-        "steps, then linear to step 12\n";
-    cr_expect(strstr(said, line), "%s", said);
-    cr_assert_eq(train(s, "cut", 1, 0, 7, NULL, &err), SGT_ESTOPPED);
-    cr_expect(strstr(said, line), "%s", said);
-    must_train(tiny(12), "cut", 1);
-    cr_expect_not(strstr(said, "new schedule"), "%s", said);
-    same_facts("r", "cut");
-    same_bytes("r/step-00000012/model.safetensors", "cut/step-00000012/model.safetensors");
-    same_bytes("r/step-00000012/state.json", "cut/step-00000012/state.json");
-    must(sgt_checkpoint_read(&st, in_folder("cut/step-00000012"), why));
-    cr_expect(st.schedule.kind == SGT_LINEAR && st.schedule.first == 4 &&
-              st.schedule.from == 1e-3 && st.schedule.lr == 5e-4);
-    cr_expect_eq(st.schedule.min_lr, 5e-5, "it follows --lr unless it was given");
-}
-
 /* A signal arrives during set-up. */
 Test(resume, stopped_before_the_first_step)
 {

@@ -84,23 +84,6 @@ Test(safetensors, round_trip)
     cr_expect(bytes == size && sum == XXH3_64bits(text, size));
 }
 
-Test(safetensors, a_writer_holds_to_what_was_declared)
-{
-    sgt_error err;
-    sgt_safetensors_writer *w;
-    float x[4] = {0};
-    uint64_t bytes, sum;
-    must(sgt_safetensors_begin(&w, in_folder("x.safetensors"), why));
-    must(sgt_safetensors_declare(w, "b", (uint32_t[]){3}, 1, why));
-    cr_expect_eq(sgt_safetensors_write(w, x, 4, &err), SGT_EUSAGE);
-    sgt_safetensors_abandon(w);
-    must(sgt_safetensors_begin(&w, in_folder("x.safetensors"), why));
-    must(sgt_safetensors_declare(w, "b", (uint32_t[]){3}, 1, why));
-    must(sgt_safetensors_write(w, x, 2, why));
-    cr_expect_eq(sgt_safetensors_commit(w, &bytes, &sum, &err), SGT_EUSAGE);
-    cr_expect_not(exists("x.safetensors"));
-}
-
 Test(safetensors, types_that_are_read)
 {
     float got[6];
@@ -189,16 +172,4 @@ Test(safetensors, files_that_are_none)
               NULL, 0);
     expect_failure_about(sgt_safetensors_open(&s, in_folder("x.safetensors"), why), SGT_EFORMAT,
                          "duplicate object key");
-}
-
-/* A header that consists of brackets only is an error, and does not overflow the stack. */
-Test(safetensors, depth)
-{
-    size_t n = 100000;
-    scoped_memory char *deep = calloc(1, n + 1);
-    sgt_safetensors *s = NULL;
-    memset(deep, '[', n);
-    make_file(deep, NULL, 0);
-    expect_failure_about(sgt_safetensors_open(&s, in_folder("x.safetensors"), why), SGT_EFORMAT,
-                         "maximum parsing depth");
 }

@@ -30,9 +30,10 @@ Test(settings, json_and_back)
     s.lr = 0.1 + 0.2; /* 17 digits are needed */
     s.seed = INT64_MAX;
     s.steps = 12;
+    s.step.optim.weight_decay = -0.0; /* JSON's -0 is an integer, and would be read as 0 */
     scoped_memory char *text = sgt_config_json(&s);
     cr_assert(text);
-    cr_expect(strstr(text, "\"weight-decay\": 0.1,") &&
+    cr_expect(strstr(text, "\"weight-decay\": 0,") && strstr(text, "\"grad-clip\": 1,") &&
                   strstr(text, "\"lr\": 0.30000000000000004,"),
               "%s", text);
     cr_expect_not(strstr(text, "warmup"), "undecided settings are left out");
@@ -103,25 +104,15 @@ Test(settings, every_wrong_value_names_its_option)
         const char *text, *why;
     } bad[] = {
         {"{\"loader\": \"pre\"}", NULL},
-        {"{\"loader\": \"preload|mmap\"}", NULL},
         {"{\"sampling\": \"\"}",
          "--sampling : must be one of shuffle|random|block|sequential|documents|packed"},
         {"{\"pad-id\": 1048576}", "--pad-id 1048576: must be from 0 to 1048575"},
-        {"{\"schedule\": \"cos\"}", "--schedule cos: must be one of cosine|linear|constant|wsd"},
-        {"{\"optimizer\": \"lion\"}", "--optimizer lion: must be one of adamw|sgd|muon"},
         {"{\"precision\": \"fp8\"}", "--precision fp8: must be one of fp32|tf32|bf16|fp16"},
-        {"{\"recompute\": \"some\"}", "--recompute some: must be one of none|gelu|block|auto"},
-        {"{\"attention\": \"flash\"}", "--attention flash: must be one of auto|own|cudnn|naive"},
-        {"{\"batching\": \"avx2\"}", "--batching avx2: must be one of simd|scalar"},
         {"{\"momentum\": 1}", "--momentum 1: must be at least 0 and below 1"},
-        {"{\"momentum\": -0.1}", "--momentum -0.1: must be at least 0 and below 1"},
         {"{\"loss-scale\": 0}", "--loss-scale 0: must be from 1 to 16777216"},
-        {"{\"loss-scale\": 1e9}", "--loss-scale 1e+09: must be from 1 to 16777216"},
         {"{\"ignore-index\": 1048576}", "--ignore-index 1048576: must be from 0 to 1048575"},
         {"{\"betas\": \"0.9\"}",
          "--betas 0.9: must be two numbers of at least 0 and below 1, such as 0.9,0.95"},
-        {"{\"betas\": \"0.9,1\"}",
-         "--betas 0.9,1: must be two numbers of at least 0 and below 1, such as 0.9,0.95"},
         {"{\"betas\": \"0.9,0.999999999\"}", /* 1 as a float: the first update would divide by 0 */
          "--betas 0.9,0.999999999: must be two numbers of at least 0 and below 1, such as "
          "0.9,0.95"},
@@ -130,11 +121,9 @@ Test(settings, every_wrong_value_names_its_option)
         {"{\"batch-size\": 0}", "--batch-size 0: must be from 1 to 1048576"},
         {"{\"steps\": 0}", "--steps 0: must be from 1 to 99999999"},
         {"{\"lr\": -2}", "--lr -2: must be at least 0"},
-        {"{\"lr\": -1e308}", "--lr -1e+308: must be at least 0"},
         {"{\"min-lr\": -1e-9}", "--min-lr -1e-09: must be from 0 to 1000000000"},
         {"{\"weight-decay\": -0.1}", "--weight-decay -0.1: must be from 0 to 1000000000"},
         {"{\"grad-clip\": -1}", "--grad-clip -1: must be from 0 to 1000000000"},
-        {"{\"dropout\": 1}", "--dropout 1: must be at least 0 and below 1"},
         /* 1 in float */
         {"{\"dropout\": 0.999999999}", "--dropout 1: must be at least 0 and below 1"},
         {"{\"dropout\": -0.5}", "--dropout -0.5: must be at least 0 and below 1"},
@@ -237,18 +226,6 @@ Test(settings, which_may_differ_between_ranks)
             expect_failure_about(sgt_config_same_ranks(&s, first, why), SGT_EUSAGE,
                                  changes[i].told);
     }
-}
-
-/* -0 is written as 0, because JSON's -0 is an integer and would be read as 0. */
-Test(settings, minus_zero_is_zero)
-{
-    sgt_config s;
-    sgt_config_default(&s);
-    s.step.optim.weight_decay = -0.0;
-    scoped_memory char *text = sgt_config_json(&s);
-    cr_expect(strstr(text, "\"weight-decay\": 0,"), "%s", text);
-    s.step.optim.weight_decay = 0;
-    must(sgt_config_same_run(&s, text, 0, why));
 }
 
 /* Options without an effect on examples (FILE.jsonl) are not written, and neither is a path that is

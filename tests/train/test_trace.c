@@ -63,8 +63,8 @@ static json_t *span_of(const json_t *all, size_t n)
 {
     size_t i;
     json_t *e;
-    json_array_foreach(json_object_get(all, "traceEvents"), i, e) if (is_span(e) && n-- == 0)
-        return e;
+    json_array_foreach(json_object_get(all, "traceEvents"), i,
+                       e) if (is_span(e) && n-- == 0) return e;
     return NULL;
 }
 
@@ -96,8 +96,7 @@ static void expect_window(uint64_t first, uint64_t steps, uint64_t from, uint64_
     cr_expect_eq(other(all, "last_step"), (int64_t)to);
     cr_expect_eq(spans(all), to - from + 1);
     for (uint64_t s = from; s <= to; s++)
-        cr_expect_eq(whole(json_object_get(span_of(all, s - from), "args"), "step"),
-                     (int64_t)s);
+        cr_expect_eq(whole(json_object_get(span_of(all, s - from), "args"), "step"), (int64_t)s);
     json_decref(all);
     unlink(in_folder("t.json"));
 }
@@ -216,13 +215,10 @@ Test(trace, any_text_is_json)
     span(t, 0, at, at + 5, "%s%n");
     scoped(json_t) *all = end(t);
     cr_expect_str_eq(text(span_of(all, 0), "name"), "say \"hi\" \\ {}[],:");
-    cr_expect_str_eq(text(span_of(all, 1), "name"),
-                     "new\\x0aline, tab\\x09 and \\x01\\x7f");
-    cr_expect_str_eq(text(span_of(all, 2), "name"),
-                     "caf\xc3\xa9, \\xff\\xfe, cut \\xe2\\x82");
+    cr_expect_str_eq(text(span_of(all, 1), "name"), "new\\x0aline, tab\\x09 and \\x01\\x7f");
+    cr_expect_str_eq(text(span_of(all, 2), "name"), "caf\xc3\xa9, \\xff\\xfe, cut \\xe2\\x82");
     size_t n = strlen(text(span_of(all, 3), "name"));
-    cr_expect(n > 100 && n < sizeof longest &&
-              strspn(text(span_of(all, 3), "name"), "k") == n);
+    cr_expect(n > 100 && n < sizeof longest && strspn(text(span_of(all, 3), "name"), "k") == n);
     cr_expect_str_eq(text(span_of(all, 4), "name"), "%s%n");
 }
 
