@@ -15,12 +15,12 @@ run 0 sgt-tokenize --quiet text.txt out
 
 run_notes_like '^sgt-bench ablation: preload: [0-9.]+ ms/step$' sgt-bench ablation $cpu --data out --rounds 3
 check "three rounds" test "$(grep -c "ablation: tied: " .stderr)" -eq 3
-stdout_matches '^1x16x2, 2 x 16 tokens a step; median of 3 x 2; a row has all above it'
-stdout_matches '^[* ] text +encoded as needed +[0-9.]+ +[0-9]+ % +[0-9.]+ +[0-9]+ +- +1\.00 +[0-9.]+ MiB$'
-stdout_matches '^[* ] tied +head is the embedding +[0-9.]+ +[0-9]+ % +[0-9.]+ +[0-9]+ +([0-9.]+|noise) +[0-9.]+ +[0-9.]+ MiB$'
+stdout_matches '^1x16x2, steps of 2 x 16 tokens, medians of 3 x 2 steps; each row adds a technique'
+stdout_matches '^[* ] text +text encoded each step +[0-9.]+ +[0-9]+ % +[0-9.]+ +[0-9]+ +- +1\.00 +[0-9.]+ MiB$'
+stdout_matches '^[* ] tied +head tied to embedding +[0-9.]+ +[0-9]+ % +[0-9.]+ +[0-9]+ +([0-9.]+|noise) +[0-9.]+ +[0-9.]+ MiB$'
 stdout_matches '^[* ] accum '
 stdout_matches '^[* ] recompute '
-stdout_matches '^tf32 +left out: no CPU has TF32$'
+stdout_matches '^tf32 +not measured: CPUs do not support TF32$'
 table ' % of the speed of a large matrix product.'
 check 'one is the fastest' test "$(grep -cE '^\* (text|cold|mmap|preload|simd|overlap|bf16|tied|accum|recompute) ' .stdout)" -eq 1
 
@@ -55,7 +55,7 @@ run 0 sgt-bench ablation $cpu --data out --quiet --json --rows tied,accum,recomp
 check 'the same loss' holds '[.results[].loss] | max - min < 1e-4'
 check 'less memory' holds '[.results[].bytes] | .[0] > .[1] and .[1] > .[2]'
 run 1 sgt-bench ablation $cpu --data out --rows accum --batch-size 1
-stderr_is 'sgt-bench ablation: --rows accum: a batch of one row cannot be divided'
+stderr_is 'sgt-bench ablation: --rows accum: a batch of one row cannot be split into micro-steps'
 
 # The row `text`, which encodes text while it trains, gets the same batches as `mmap`.
 run 0 sgt-bench ablation $cpu --data out --steps 5 --quiet --json --rows text,mmap
@@ -65,17 +65,17 @@ check 'the same rows from text' test "$(losses | uniq | wc -l)" -eq 1
 data d
 run 0 sgt-bench ablation $cpu --data d --quiet --json
 check 'no text' test "$(rows | sed 's/cold //' | cut -c 1-13)" = 'mmap preload '
-stdout_has '"why": "the data has 256 ids, and is not GPT-2'"'"'s tokens"'
-run_failure "--rows text: the data has 256 ids, and is not GPT-2's tokens" \
+stdout_has '"why": "the data'"'"'s vocabulary of 256 ids is not GPT-2'"'"'s"'
+run_failure "--rows text: the data's vocabulary of 256 ids is not GPT-2's" \
     sgt-bench ablation $cpu --data d --rows text,mmap
-run_failure '--rows graphs: a CPU launches nothing' sgt-bench ablation $cpu --data out --rows graphs
+run_failure '--rows graphs: CUDA graphs need a GPU' sgt-bench ablation $cpu --data out --rows graphs
 run 1 sgt-bench ablation $cpu --data nowhere
 stderr_is 'sgt-bench ablation: nowhere: No such file or directory (sgt-tokenize makes a folder of shards)'
-run_usage '--data: needed: the shards to train on (--data OUT/)' sgt-bench ablation
+run_usage '--data: required (the shards to train on: --data OUT/)' sgt-bench ablation
 run_usage 'out: no operands here, only options; did you mean --data out?' sgt-bench ablation out
-run_usage '--rows fast: no such word (text|cold|mmap|preload|simd|overlap|async|tf32|bf16|fused|'\
+run_usage '--rows fast: unknown value (expected text|cold|mmap|preload|simd|overlap|async|tf32|bf16|fused|'\
 'graphs|flash|padded|tied|accum|recompute)' sgt-bench ablation --data out --rows tied,fast
-run_usage '--rows ,: no such word (text|cold|mmap|preload|simd|overlap|async|tf32|bf16|fused|'\
+run_usage '--rows ,: unknown value (expected text|cold|mmap|preload|simd|overlap|async|tf32|bf16|fused|'\
 'graphs|flash|padded|tied|accum|recompute)' sgt-bench ablation --data out --rows ,
 
 run_interrupted sgt-bench ablation $cpu --data out --steps 100000
@@ -96,7 +96,7 @@ interrupt() { # OPTION...: send SIGINT after the first of two rows was measured
     [ "$(tail -1 .stderr)" = 'sgt-bench ablation: interrupted' ] || fail 'it does not say so'
 }
 interrupt
-stdout_matches '^[* ] mmap +mapped, in memory +[0-9.]+ +([0-9]+ % +|- +)?[0-9.]+ +[0-9]+ +(- +)?1\.00 '
+stdout_matches '^[* ] mmap +mmap, in page cache +[0-9.]+ +([0-9]+ % +|- +)?[0-9.]+ +[0-9]+ +(- +)?1\.00 '
 stdout_matches '^Interrupted: the measurements so far'
 interrupt --json
 stdout_has '"interrupted": true'
@@ -116,4 +116,4 @@ check 'one weight less' test "$(bytes 12)" -lt "$(bytes 11)"
 # Without --batch-size, the batch is the largest that fits in the first row.
 run 0 env SGT_HOST_DEVICE=memory=36M sgt-bench ablation --model 1x16x2 --seq-len 64 --steps 1 --warmup 0 --device cuda \
     --data d --json --rows mmap
-stderr_matches '^sgt-bench ablation: --batch-size (1|2|4|8|16|32), which is what the first row has room for$'
+stderr_matches '^sgt-bench ablation: using --batch-size (1|2|4|8|16|32), so that the first row fits in memory$'

@@ -7,8 +7,8 @@ memory=/dev/shm/sgt-bench-cold.$$
 if [ "$(stat -f -c %T /dev/shm 2> /dev/null)" = tmpfs ] && mkdir "$memory" 2> /dev/null; then
     trap 'rm -rf "$memory"' EXIT
     shard "$memory/train_000000.bin" 1 2 3 4 5 6 7 8 9
-    run_failure "$memory/train_000000.bin: 1 of 1 pages stay in memory, so --cold would not be cold \
-(a file system in memory, a program that maps it, or not your file)" \
+    run_failure "$memory/train_000000.bin: 1 of 1 pages cannot be dropped from the page cache \
+(because of a file system in memory, a program that maps it, or another owner)" \
         sgt-bench loader "$memory" --cold --seq-len 4 --seconds .01
 fi
 
@@ -16,7 +16,7 @@ mkdir set
 { le32 20240520 && le32 1 && le32 20000 && head -c 41012 /dev/zero; } > set/train_000000.bin
 code=0
 sgt-bench loader set --cold --seq-len 64 --batch-size 2 --seconds .05 --json > .stdout 2> .stderr || code=$?
-if [ $code -eq 1 ] && grep -q 'stay in memory, so --cold would not be cold' .stderr; then
+if [ $code -eq 1 ] && grep -q 'cannot be dropped from the page cache' .stderr; then
     check 'nothing is printed' test ! -s .stdout
     skip "files here cannot be dropped from the page cache"
 fi
@@ -66,29 +66,29 @@ check 'a share each' test "$(sed -n '/"results"/,/"peers"/p' .stdout | grep -c '
 check 'the quotient' awk -F'[:,]' '/"us_per_batch"/ { us = $2 } /"fio_fraction"/ { q = $2 * us / 4000
     if (q < 1 - 3e-5 || q > 1 + 3e-5) exit 1 }' .stdout
 run 0 sgt-bench loader set $quick --seq-len 64
-stdout_has "Dropped from the page cache before each measurement, 1 thread, random rows, 4 x 64 tokens"
-stdout_has "Limit: the disk, read by fio at the same depth."
+stdout_has "Shards on disk, not in the page cache, 1 thread, sampling random, batches of 4 x 64 tokens"
+stdout_has "of limit: relative to fio, with the same requests."
 stdout_matches '^  fio +- +4000\.00 +0\.1 +0\.000 +1\.0000( +-)+ +0\.25 +-$'
 check '100 columns' test "$(awk 'length > 100' .stdout | wc -l)" -eq 0
 
 # ---- fio that fails, fio that reports nothing usable, no fio ----
 printf '#!/bin/sh\necho "fio: engine io_uring not loadable" >&2\nexit 1\n' > bin/fio
 run 0 sgt-bench loader set $quick --seq-len 16 --json
-stderr_is 'sgt-bench loader: fio is left out: fio: exit 1: fio: engine io_uring not loadable'
-check 'the document says why' test "$(grep -c '"why": "fio: exit 1: fio: engine io_uring not loadable"' .stdout)" -eq 1
+stderr_is 'sgt-bench loader: skipping fio: fio: exited with code 1: fio: engine io_uring not loadable'
+check 'the document says why' test "$(grep -c '"why": "fio: exited with code 1: fio: engine io_uring not loadable"' .stdout)" -eq 1
 printf '#!/bin/sh\necho hello\n' > bin/fio
 run 0 sgt-bench loader set $quick --seq-len 16
-stderr_is 'sgt-bench loader: fio is left out: fio: no jobs in what it said: hello'
+stderr_is 'sgt-bench loader: skipping fio: fio: no jobs in its output: hello'
 printf '#!/bin/sh\necho %s\n' "'{\"jobs\": [{\"error\": 5, \"read\": {\"iops\": 7}}]}'" > bin/fio
 run 0 sgt-bench loader set $quick --seq-len 16
-stderr_is 'sgt-bench loader: fio is left out: fio: error 5 (Input/output error)'
+stderr_is 'sgt-bench loader: skipping fio: fio failed: error 5 (Input/output error)'
 rm bin/fio
 mkdir only
 ln -s "$BIN/sgt-bench" only/
 run_silent env PATH="$PWD/only" sgt-bench loader set $quick --seq-len 16 --loader mmap --json
-stdout_has '"why": "fio is not here (apt-get install fio)"'
+stdout_has '"why": "fio was not found (apt-get install fio)"'
 run 0 env PATH="$PWD/only" sgt-bench loader set $quick --seq-len 16 --loader mmap
-stdout_has "Limit: memcpy of the same windows (the disk's limit needs fio: apt-get install fio)."
+stdout_has "relative to memcpy (to see the disk's limit: apt-get install fio)."
 stderr_is ''
 rm 'set/train_a:b.bin'
 

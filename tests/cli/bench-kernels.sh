@@ -6,14 +6,14 @@ XDG_CACHE_HOME=$PWD/cache
 export XDG_CACHE_HOME
 
 run_usage '--device cpu: must be one of auto|cuda' sgt-bench kernels --device cpu
-run_failure_about 'needs CUDA (on a CPU, sgt-bench step shows ' env CUDA_VISIBLE_DEVICES= sgt-bench kernels --quiet
+run_failure_about 'needs CUDA (on a CPU, use sgt-bench step or, ' env CUDA_VISIBLE_DEVICES= sgt-bench kernels --quiet
 run_usage 'out/: no operands here, only options' sgt-bench kernels out/
 
 cuda_on_the_host
 run 2 sgt-bench kernels --device cuda --model 1x17x2
 stderr_has 'sgt-bench kernels: '
 run 2 sgt-bench kernels --device cuda --batch-size 65536 --seq-len 65536
-stderr_has 'numbers are over the 2^32 that are measured'
+stderr_has 'numbers exceed the limit of 2^32'
 
 # ---- matrix products, with each epilogue ----
 small='--device cuda --model 1x16x2 --batch-size 1 --seq-len 8'
@@ -36,7 +36,7 @@ cuda='--device cuda --kind attention --batch-size 2 --seq-len 20'
 run_silent env SGT_HOST_CUDNN=1 sgt-bench kernels $cuda --model 1x48x3
 stdout_has '1x48x3, bf16, 2 x 20 tokens'
 for name in own cudnn naive; do stdout_matches "^[* ] attention +forward +$name +[0-9.]+ +[0-9.]+"; done
-table 'Peak, a large product of matrices: '
+table 'Peak speed, measured with a large matrix product: '
 run 0 sgt-bench kernels $cuda --model 1x36x3 --precision fp32 --json
 check 'naive alone' holds '[.results[] | select(.us) | .attention] == ["naive", "naive"]'
 stdout_has '"why_not": "--attention own: the head size is 12, but it must be a multiple of 8, up to 128"'

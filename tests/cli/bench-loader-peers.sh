@@ -46,13 +46,13 @@ check 'their speed' test "$(peers | grep -c '"tokens_per_s": 256000.0')" -eq 2
 check 'and bytes' test "$(peers | grep -c '"gb_per_s": 0.000544')" -eq 2
 check 'six of them' test "$(peers | grep -c '"reader"')" -eq 6
 # A file system in memory has no cold passes, so they are left out, and --cold fails.
-left_out() { sed -n '/"left_out"/,$p' .stdout | grep '"why"' | grep -v 'stay in memory'; }
+left_out() { sed -n '/"left_out"/,$p' .stdout | grep '"why"' | grep -v 'cannot be dropped'; }
 check 'nothing is left out' test "$(left_out | wc -l)" -eq 0
 
-run_prints_like '^median of 3; beside numpy 0\.1, torch 0\.2$' sgt-bench loader set $small --peer ./python
+run_prints_like '^turns \(medians shown\): 3; compared with numpy 0\.1, torch 0\.2$' sgt-bench loader set $small --peer ./python
 stdout_matches '^[* ] numpy window +i32 +250\.00 +0\.3 '
 stdout_matches '^[* ] torch 2 workers +i64 +500000\.00 +0\.0 '
-table 'Limit: memcpy of the same windows'
+table 'of limit: relative to memcpy of the same windows'
 check 'ids of 2 bytes' test "$(cat width)" -eq 2
 mkdir wide # ids of 4 bytes
 { le32 20240801 && le32 7 && le32 20000 && head -c 81012 /dev/zero; } > wide/train_000000.bin
@@ -73,27 +73,27 @@ while read -r peer rest; do
 done
 END2
 run 0 sgt-bench loader set $small --peer ./python --json
-stderr_is "sgt-bench loader: numpy loop is left out: --peer ./python: no seconds in what it said: \
+stderr_is "sgt-bench loader: skipping numpy loop: --peer ./python: no seconds in its output: \
 [\"what?\"]
-sgt-bench loader: torch 0 workers is left out: --peer ./python: ModuleNotFoundError: No module named 'torch'
-sgt-bench loader: torch 2 workers is left out: --peer ./python: ModuleNotFoundError: No module named 'torch'"
+sgt-bench loader: skipping torch 0 workers: --peer ./python: ModuleNotFoundError: No module named 'torch'
+sgt-bench loader: skipping torch 2 workers: --peer ./python: ModuleNotFoundError: No module named 'torch'"
 check 'three are there' test "$(peers | grep -c '"us_per_batch"')" -eq 3
 check 'three are not' test "$(left_out | wc -l)" -eq 3
 
 # ---- an interpreter that ends at once, or in the middle ----
 printf '#!/bin/sh\necho "ModuleNotFoundError: No module named numpy" >&2\nexit 1\n' > python
-run_failure '--peer ./python: exit 1: ModuleNotFoundError: No module named numpy (needs an interpreter with numpy)' \
+run_failure '--peer ./python: exited with code 1: ModuleNotFoundError: No module named numpy (pass a Python that has numpy)' \
     sgt-bench loader set $small --peer ./python
 printf '#!/bin/sh\n' > python
-run_failure '--peer ./python: it ended without an answer' sgt-bench loader set $small --peer ./python
+run_failure '--peer ./python: exited without an answer' sgt-bench loader set $small --peer ./python
 run_failure '--peer ./nowhere: No such file or directory' sgt-bench loader set $small --peer ./nowhere
-run_failure_like '^sgt-bench loader: --peer echo: no JSON object in what it said: /' \
+run_failure_like '^sgt-bench loader: --peer echo: no JSON object in its output: /' \
     sgt-bench loader set $small --peer echo
 printf '#!/bin/sh\necho "{}"\nread -r x\necho "{\\"peer\\": \\"numpy 1\\", \\"batches\\": 4, \\"seconds\\": 1}"\n'\
 'read -r x\necho "Killed by nobody" >&2\nkill -9 $$\n' > python
 run 0 sgt-bench loader set $small --peer ./python --json
-stderr_has 'sgt-bench loader: numpy window is left out: --peer ./python: signal 9: Killed by nobody'
-stderr_has 'sgt-bench loader: numpy gather is left out: --peer ./python: it has ended before'
+stderr_has 'sgt-bench loader: skipping numpy window: --peer ./python: killed by signal 9: Killed by nobody'
+stderr_has 'sgt-bench loader: skipping numpy gather: --peer ./python: has already exited'
 
 # ---- an interrupt while the interpreter is running ----
 printf '#!/bin/sh\necho $$ > id\nexec sleep 100\n' > python

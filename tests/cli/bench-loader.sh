@@ -7,8 +7,8 @@ mkdir set
 
 run_silent sgt-bench loader set --seconds .05
 stdout_matches '^set: 20,000 tokens \(39\.1 KiB\) in 1 shard$'
-stdout_matches '^median of 5$'
-stdout_has 'Warm, 1 thread, random rows, 32 x 1024 tokens'
+stdout_matches '^turns \(medians shown\): 5$'
+stdout_has 'Shards in the page cache, 1 thread, sampling random, batches of 32 x 1024 tokens'
 for reader in preload 'mmap \(mapped\)' 'mmap \(cached\)' uring; do
     for output in u16 i32; do stdout_matches "^[* ] $reader +$output +[0-9.]+ "; done
 done
@@ -21,7 +21,7 @@ for output in u16 i32; do
         awk '{ if ($1 == "*") { star = $4 } else { rest[NR] = $3 } }
         END { for (i in rest) if (rest[i] < star) exit 1; exit !star }' rows
 done
-table 'Limit: memcpy of the same windows, from memory.'
+table 'of limit: relative to memcpy of the same windows.'
 
 run_prints_like '^  preload +i64 ' sgt-bench loader set --seconds .05 --loader preload --outputs i64
 
@@ -30,7 +30,7 @@ run 0 sgt-bench loader set --json --seconds .05 --loader mmap,preload --outputs 
 stderr_is ''
 sed -n '/"results"/,/"peers"/p' .stdout > results
 for pass in mapped cached; do check "one $pass" test "$(grep -c "\"pass\": \"$pass\"" results)" -eq 1; done
-check 'a cold one, or why not' test "$(sed -n '/"results"/,$p' .stdout | grep -cE '"pass": "cold"|stay in memory')" -eq 1
+check 'a cold one, or why not' test "$(sed -n '/"results"/,$p' .stdout | grep -cE '"pass": "cold"|cannot be dropped')" -eq 1
 all=$(grep -c '"reader"' results)
 check '3 results and the cold one' test "$all" -eq $((3 + $(grep -c '"pass": "cold"' results)))
 check 'each has a share of preload' test "$(grep -c '"preload_fraction"' results)" -eq "$all"
@@ -47,14 +47,14 @@ check 'none is zero' test \
 run_says '' sgt-bench loader set/train_000000.bin --quiet --seconds .01
 stderr_is ''
 
-run_prints_like '^median of 1$' sgt-bench loader set --turns 1 --seconds .01
+run_prints_like '^turns \(medians shown\): 1$' sgt-bench loader set --turns 1 --seconds .01
 
 # If rows would be longer than the shards, the default is shortened with a notice, and a length that
 # the user gave is refused by name.
 mkdir short
 shard short/train_000000.bin 1 2 3 4 5 6 7 8 9
 run 0 sgt-bench loader short --seconds .01 --json
-stderr_is 'sgt-bench loader: --seq-len 8, since no shard has the 1025 tokens per row of 1024'
+stderr_is 'sgt-bench loader: using --seq-len 8: no shard has 1025 tokens, which a row of 1024 needs'
 stdout_has '"seq": 8'
 run_failure_about 'sgt-bench loader: ' sgt-bench loader short --seq-len 9
 stderr_has 'short/train_000000.bin'
@@ -64,9 +64,9 @@ stderr_has 'sgt-bench loader: set: no document starts in it: '
 mkdir words
 shard words/train_000000.bin 50256 5 6 7 50256 8 9
 run 0 sgt-bench loader words --sampling documents --seq-len 4 --batch-size 2 --seconds .01 --loader mmap
-stdout_has ', documents rows, 2 x 4 tokens'
+stdout_has ', sampling documents, batches of 2 x 4 tokens'
 run 0 sgt-bench loader words --sampling packed --seq-len 4 --batch-size 2 --seconds .01 --loader mmap,preload
-stdout_has ', packed rows, 2 x 4 tokens'
+stdout_has ', sampling packed, batches of 2 x 4 tokens'
 mkdir empty
 run_failure_about 'sgt-bench loader: empty: ' sgt-bench loader empty
 shard short/train_000000.bin 1 2 3 60000 5 6 7 8 9
@@ -91,18 +91,18 @@ try 'sgt-bench${name:+ $name} --help'"
 }
 name=loader
 usage 'expected OUT/ | SHARD | A:0.7,B:0.3 (such as: sgt-bench loader out/)' loader
-usage 'one folder at a time, not 2 (A,B mixes two)' loader set short
-usage '--loader floppy: no such word (preload|mmap|uring)' loader set --loader mmap,floppy
-usage '--loader mmpa: no such word (preload|mmap|uring); did you mean mmap?' loader set --loader uring,mmpa
-usage '--outputs fp32: no such word (u16|i32|i64|i32-rows)' loader set --outputs fp32
-usage '--outputs u16,,i32: no such word (u16|i32|i64|i32-rows)' loader set --outputs u16,,i32
+usage 'expected one set, not 2 (A,B mixes two)' loader set short
+usage '--loader floppy: unknown value (expected preload|mmap|uring)' loader set --loader mmap,floppy
+usage '--loader mmpa: unknown value (expected preload|mmap|uring); did you mean mmap?' loader set --loader uring,mmpa
+usage '--outputs fp32: unknown value (expected u16|i32|i64|i32-rows)' loader set --outputs fp32
+usage '--outputs u16,,i32: unknown value (expected u16|i32|i64|i32-rows)' loader set --outputs u16,,i32
 usage '--sampling nearest: must be one of shuffle|random|block|sequential|documents|packed' loader set --sampling nearest
 usage '--batch-size 8,16: not a whole number (such as 12, 512k, 1.5M)' loader set --batch-size 8,16
 usage '--seq-len 0: must be from 1 to 1048576' loader set --seq-len 0
-usage '--peer: needs --sampling random, the only one that the peers have' loader set --sampling shuffle --peer python3
-usage '--peer: not together with --cold, which is compared with fio' loader set --cold --peer python3
+usage '--peer: needs --sampling random, because the peers support no other' loader set --sampling shuffle --peer python3
+usage '--peer: cannot be combined with --cold, which compares only with fio' loader set --cold --peer python3
 usage '--threads 0: must be from 1 to 1024' loader set --threads 0
-usage 'a batch of 1048576 x 1024 tokens is over the 268,435,456 that are measured' loader set --batch-size 1048576
+usage 'a batch of 1048576 x 1024 tokens is too large: at most 268,435,456 can be measured' loader set --batch-size 1048576
 usage '--peers: no such option; did you mean --peer?' loader set --peers
 usage '--turns 0: must be from 1 to 100' loader set --turns 0
 name=

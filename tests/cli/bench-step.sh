@@ -10,9 +10,9 @@ tiny="--model 1x16x2 --batch-size 2 --seq-len 16 --threads 1 --steps 3 --warmup 
 cpu="$tiny --device cpu"
 
 run_silent sgt-bench step $cpu
-stdout_matches '^1x16x2, fp32, 1 x 2 x 16 tokens a step; median of 3$'
+stdout_matches '^1x16x2, fp32, steps of 1 x 2 x 16 tokens; medians of 3 steps$'
 stdout_matches '^\* sgt +[0-9.]+ +[0-9]+ +[0-9.]+ +[0-9.]+ % +[0-9.]+ +[0-9.]+ MiB$'
-table 'peak, a large product of matrices: '
+table 'peak speed, measured with a large matrix product: '
 
 run_silent sgt-bench step $cpu --grad-accum 2 --json
 for name in tokens_per_s ms_per_step mfu peak_bytes open_s first_step_s peak_tflops tflops; do
@@ -67,12 +67,12 @@ check 'its ratio' awk -v ms="$(field ms_per_step .stdout)" -v ratio="$(field rat
     'BEGIN { x = ratio * ms / 2000; exit !(x > 1 - 2e-5 && x < 1 + 2e-5) }'
 rm asked
 run 0 sgt-bench step $cpu --peer ./python --peer-mode eager
-table 'peak, a large product of matrices: '
+table 'peak speed, measured with a large matrix product: '
 stdout_matches '^  torch 0 default +1500\.000 +[0-9]+ +- +- +- +4\.0 KiB$'
-stdout_matches '^ours is [0-9.]+ times as fast, with [0-9.]+ times the memory; medians of 2 turns$'
+stdout_matches '^sgt is [0-9.]+ times as fast, with [0-9.]+ times the memory; medians of 2 turns$'
 grep -q -- '--mode eager' asked || fail 'the mode was not passed on'
 printf '#!/bin/sh\necho hello\n' > python
-run_failure '--peer ./python: no ms_per_step in what it said: hello' sgt-bench step $cpu --peer ./python
+run_failure '--peer ./python: no ms_per_step in its output: hello' sgt-bench step $cpu --peer ./python
 run_interrupted sgt-bench step $cpu --steps 100000
 printf '#!/bin/sh\necho $$ > id\nexec sleep 1000\n' > python
 run_stopped INT id sgt-bench step $cpu --peer ./python
@@ -87,7 +87,7 @@ stdout_matches '^2x64x2 on the CPU, fp32, rows of 64 tokens$'
 for rows in 2 64; do
     stdout_matches "^[* ] $rows rows +[0-9.]+ [KM]iB +[0-9.]+ MiB +[0-9.]+ +[0-9]+ +[0-9.]+ MiB +[0-9.]+$"
 done
-table 'estimate: as sgt-train --estimate-memory'
+table 'estimate: from sgt-train --estimate-memory'
 # The estimate grows with the number of rows, and is close to the measured peak.
 run_silent sgt-bench step --quiet --json $several --batch-size 64,2 --data d
 run_silent sgt-bench step --quiet --json $several --batch-size 64,2
@@ -105,13 +105,13 @@ run 0 sgt-bench step --quiet --json $several --model 8x64x2 --batch-size 1M,1M -
 jq '.results[0].activation_bytes' .stdout > block
 run 0 sgt-bench step --quiet --json $several --model 8x64x2 --batch-size 1M,1M
 check 'less' test "$(cat block)" -lt "$(jq '.results[0].activation_bytes' .stdout)"
-check 'not measured' holds '.results[0] | (.fits | not) and .peak_bytes == null and .why == "more than the free memory"'
+check 'not measured' holds '.results[0] | (.fits | not) and .peak_bytes == null and .why == "needs more than the free memory"'
 for bad in x 4,x 0 1,,2; do
-    run_usage "--batch-size $bad: must be a number from 1 to 1048576, or at most 32 of them, such as 16,32" \
+    run_usage "--batch-size $bad: expected a number from 1 to 1048576, or a list of up to 32, such as 16,32" \
         sgt-bench step --batch-size $bad
 done
-run_usage '--peer: needs one --batch-size' sgt-bench step --batch-size 1,2 --peer ./python
-run_usage '--parts: needs one --batch-size' sgt-bench step --batch-size 1,2 --parts
+run_usage '--peer: needs a single --batch-size' sgt-bench step --batch-size 1,2 --peer ./python
+run_usage '--parts: needs a single --batch-size' sgt-bench step --batch-size 1,2 --parts
 run_interrupted sgt-bench step --quiet $several --steps 100000 --batch-size 1,2
 
 # ---- wrong usage ----
@@ -140,7 +140,7 @@ cp .stdout async
 # CUPTI counts kernels after the measurement. If CUPTI is refused, the time is still reported.
 run 0 env SGT_HOST_CUPTI=refuse sgt-bench step $tiny --device cuda --data d --deterministic --json
 stderr_lines 1
-stderr_matches '^sgt-bench step: kernels of a step were not counted: .*CUPTI: switching on: '
+stderr_matches '^sgt-bench step: could not count the kernels of a step: .*CUPTI: switching on: '
 stdout_matches '"tokens_per_s": [1-9]'
 check 'the same loss, uncounted' test "$(field loss .stdout)" = "$(field loss async)"
 ! grep -q cupti_kernels_step .stdout || fail 'a count that nobody made'
@@ -164,7 +164,7 @@ stdout_matches "^  begin_micro_step_kernel +2 +$number +- +-$" # its operations 
 # The copies are inputs and targets of two micro-steps, and the metrics. This CUPTI does not report
 # their bytes.
 stdout_matches "^  copy +5 +$number +- +-$"
-for row in 'two at once' idle step; do
+for row in overlap idle step; do
     stdout_matches "^  $row +- +-?[0-9]+\.[0-9]{3} +-?[0-9]+\.[0-9] % +- +-$"
 done
 grep -qE '^  (other|anything|product_|\()' .stdout && fail 'a row that does not say what it is'

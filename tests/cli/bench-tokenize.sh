@@ -30,17 +30,17 @@ done
 # of tokens.
 V=$ROOT/tests/data/vocab
 run 0 sgt-bench tokenize --turns 1 --vocab "$V/o200k" "$V/text.txt"
-table 'the same by PCRE2'
-stdout_has "by GPT-2's pattern"
-stdout_has 'turns: 1; medians'
+table 'same pattern, by PCRE2'
+stdout_has "GPT-2's pattern"
+stdout_has 'turns (medians shown): 1'
 run 0 sgt-bench tokenize --turns 1 --pattern llama3 --json "$V/text.txt"
-check 'as many tokens' holds '[.ways[].split] == ["the same by PCRE2", "by GPT-2\u0027s pattern"] and
+check 'as many tokens' holds '[.ways[].split] == ["same pattern, by PCRE2", "GPT-2\u0027s pattern"] and
     .ways[0].tokens == .tokens and .tokens > 0 and .ways[1].seconds > 0'
 run 0 sgt-bench tokenize --pattern '\p{L}+|\P{L}' --json in
 check 'PCRE2 alone' holds '.tokens == 6 and (.ways | not)'
 for whole in '--peer python3' '--disk .'; do
     # shellcheck disable=SC2086
-    run_usage "${whole% *}: measured with the vocabulary's own pattern (not with --pattern)" \
+    run_usage "${whole% *}: cannot be combined with --pattern (it uses the vocabulary's own pattern)" \
         sgt-bench tokenize --pattern llama3 $whole in
 done
 run 2 sgt-bench tokenize --pattern '(' in
@@ -49,7 +49,7 @@ run 1 sgt-bench tokenize --vocab nowhere in
 stderr_is "sgt-bench tokenize: nowhere: No such file or directory (name gpt2, or a vocabulary's file: a model's tokenizer.json, or tiktoken's, such as o200k_base.tiktoken)"
 
 run_failure 'nowhere: No such file or directory' sgt-bench tokenize nowhere
-run_failure 'in/empty.txt: no text in it: nothing to measure' sgt-bench tokenize in/empty.txt
+run_failure 'in/empty.txt: no text in it, so there is nothing to measure' sgt-bench tokenize in/empty.txt
 mkdir none
 run_failure 'none: no file in this folder (name one that has files, or files)' sgt-bench tokenize none
 run_usage "expected INPUT... (such as: sgt-bench tokenize corpus/)" sgt-bench tokenize
@@ -82,7 +82,7 @@ run 0 sgt-bench tokenize in --peer ./python --turns 1
 stdout_matches '^  gigatoken 0\.1 +7 +2\.571 +1000\.000 +0\.0 +0\.0 +0\.00 +[0-9]+\.[0-9]{2}$'
 stdout_matches '^  tiktoken 0\.1 +7 +2\.571 +4000\.000 +0\.0 +0\.0 +0\.00 +[0-9]+\.[0-9]{2}$'
 table 'sgt is x times'
-stdout_has 'turns: 1; medians'
+stdout_has 'turns (medians shown): 1'
 
 # Another vocabulary: peers get its file, its pattern, and the pattern's name; PCRE2 is not measured.
 printf '%s\n' 'import base64' 'for i in range(256):' \
@@ -101,16 +101,16 @@ fi
 echo '{"peer": "tiktoken 0.1", "tokens": 7, "seconds": 2.5}'
 END
 run 0 sgt-bench tokenize in --peer ./python --json
-stderr_is "sgt-bench tokenize: gigatoken is left out: --peer ./python: exit 1: ModuleNotFoundError: \
+stderr_is "sgt-bench tokenize: skipping gigatoken: --peer ./python: exited with code 1: ModuleNotFoundError: \
 No module named 'gigatoken'"
 check 'the others' holds '[.peers[].peer] == ["tiktoken 0.1", "tiktoken 0.1", "tiktoken 0.1"]'
 printf '#!/bin/sh\necho "{\\"tokens\\": 7, \\"seconds\\": 2}"\n' > python
 run_prints '"peer": "tiktoken"' sgt-bench tokenize in --peer ./python --json
 printf '#!/bin/sh\necho hello\n' > python
 run_prints '"peers": []' sgt-bench tokenize in --peer ./python --json
-stderr_has 'sgt-bench tokenize: tiktoken is left out: --peer ./python: no seconds in what it said: hello'
+stderr_has 'sgt-bench tokenize: skipping tiktoken: --peer ./python: no seconds in its output: hello'
 run 2 sgt-bench tokenize - --peer ./python < text
-stderr_matches '^sgt-bench tokenize: --peer: standard input can be read once only \(name a file\)'
+stderr_matches '^sgt-bench tokenize: --peer: standard input can be read only once \(name a file instead\)'
 run_usage '--turns 0: must be from 1 to 100' sgt-bench tokenize --turns 0 in
 
 # ---- the peers' own script, with stand-ins for the packages ----
@@ -126,13 +126,13 @@ if python=$(command -v "${PYTHON:-python3}"); then
         shift
         run 0 timeout -k 5 300 env PYTHONPATH=packages sgt-bench tokenize in --peer "$python" --threads 2 --turns 1 --json "$@"
         stdout_has '"peers": []'
-        stderr_has "gigatoken is left out: --peer $python: exit 1: $why"
+        stderr_has "skipping gigatoken: --peer $python: exited with code 1: $why"
     }
     lacks="ModuleNotFoundError: No module named 'whisper' (pip install --no-deps openai-whisper)"
     if ! "$python" -c 'import whisper' 2> .says; then
         left_out "$lacks"
         left_out "$lacks" --disk .
-        stderr_has "tiktoken is left out: --peer $python: exit 1: $lacks"
+        stderr_has "skipping tiktoken: --peer $python: exited with code 1: $lacks"
     fi
     mkdir -p packages/whisper/assets
     : > packages/whisper/__init__.py
@@ -155,7 +155,7 @@ END
     : > packages/quicktok.py
     run 0 env PYTHONPATH=packages sgt-bench tokenize in --peer "$python" --turns 1 --vocab bytes.tiktoken --json
     check 'gigatoken' holds '.peers[0].tokens == 18 and .peers[0].warm_seconds > 0'
-    stderr_has "quicktok is left out: --peer $python: exit 1: quicktok has no vocabulary for the pattern gpt2"
+    stderr_has "skipping quicktok: --peer $python: exited with code 1: quicktok has no vocabulary for the pattern gpt2"
 fi
 
 # ---- `disk`: sgt-tokenize and the peers as whole programs, from files to a file ----
@@ -174,12 +174,12 @@ check 'what the process took, not what it says' holds '.peers[0].seconds < 60'
 check 'two turns of four' test "$(cut -d' ' -f1,2 asked | tr '\n' ' ')" = "$D$D"
 check 'ours was removed before' test "$(cat written)" = ids
 check 'nothing is left' test -z "$(ls work)"
-run_prints '18 B in 3 files, from files to files' sgt-bench tokenize in --disk work --turns 1
+run_prints '18 B in 3 files, from text files to shards' sgt-bench tokenize in --disk work --turns 1
 check 'the vocabulary' test "$(sgt-bench tokenize in --disk work --turns 1 --vocab bytes.tiktoken --json | jq .tokens)" = 21
-table 'turns: 1; medians'
-run_failure '--disk nowhere: no folder can be made there: No such file or directory' sgt-bench tokenize in --disk nowhere
-run_failure 'in/empty.txt: no text in it: nothing to measure' sgt-bench tokenize in/empty.txt --disk work
-run_usage "--disk: standard input can be read once only (name a file)" sgt-bench tokenize - --disk work
+table 'turns (medians shown): 1'
+run_failure '--disk nowhere: cannot create a folder there: No such file or directory' sgt-bench tokenize in --disk nowhere
+run_failure 'in/empty.txt: no text in it, so there is nothing to measure' sgt-bench tokenize in/empty.txt --disk work
+run_usage "--disk: standard input can be read only once (name a file instead)" sgt-bench tokenize - --disk work
 # Parquet files are compared with another peer, and only as whole programs.
 mkdir rows
 cp "$ROOT/tests/data/parquet/fallback.parquet" rows/a.parquet
@@ -189,5 +189,5 @@ run_silent sgt-bench tokenize rows --threads 2 --disk work --peer ./python --tur
 check 'two turns of it' test "$(cut -d' ' -f1,2 asked | tr '\n' ' ')" = 'datasets disk datasets disk '
 stdout_has '"peer": "datasets 0.1"'
 check 'nothing is left' test -z "$(ls work)"
-run_usage "Parquet files are measured as whole commands only (add --disk FOLDER)" sgt-bench tokenize rows
-run_usage "--peer: no peer reads Parquet and other files (measure them apart)" sgt-bench tokenize rows in --disk work --peer ./python
+run_usage "Parquet files need --disk FOLDER, which measures complete commands" sgt-bench tokenize rows
+run_usage "--peer: no peer reads both Parquet and other files (measure them apart)" sgt-bench tokenize rows in --disk work --peer ./python

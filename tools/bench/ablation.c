@@ -35,24 +35,24 @@ static const struct {
     size_t field;
     int value;
 } techniques[] = {
-    {"encoded as needed", NULL, SETS(loader, SGT_READER_MMAP)},
-    {"mapped, not cached", NULL, SETS(loader, SGT_READER_MMAP)},
-    {"mapped, in memory", NULL, SETS(loader, SGT_READER_MMAP)},
-    {"shards in memory", NULL, SETS(loader, SGT_READER_PRELOAD)},
-    {"rows by vector code", NULL, SETS(batching, 0)},
-    {"rows beside the step", NULL, SETS(step.no_overlap, 0)},
-    {"metrics a step late", "a CPU's step is over when its metrics are there",
+    {"text encoded each step", NULL, SETS(loader, SGT_READER_MMAP)},
+    {"mmap, read from disk", NULL, SETS(loader, SGT_READER_MMAP)},
+    {"mmap, in page cache", NULL, SETS(loader, SGT_READER_MMAP)},
+    {"shards held in memory", NULL, SETS(loader, SGT_READER_PRELOAD)},
+    {"vectorized batching", NULL, SETS(batching, 0)},
+    {"batching in parallel", NULL, SETS(step.no_overlap, 0)},
+    {"metrics a step later", "a CPU has a step's metrics when the step ends",
      SETS(sync_metrics, 0)},
-    {"products in TF32", "no CPU has TF32", SETS(step.precision, SGT_PRECISION_TF32)},
-    {"matrices in 16 bits", NULL, SETS(step.precision, SGT_PRECISION_BF16)},
-    {"fused operations", "the CPU's kernels are fused always", SETS(step.no_fuse, 0)},
-    {"launched as a whole", "a CPU launches nothing", SETS(step.no_graphs, 0)},
-    {"no T x T scores", "the CPU's attention never stores T x T scores",
+    {"TF32 matrix products", "CPUs do not support TF32", SETS(step.precision, SGT_PRECISION_TF32)},
+    {"matrices in bf16", NULL, SETS(step.precision, SGT_PRECISION_BF16)},
+    {"fused kernels", "the CPU's kernels are always fused", SETS(step.no_fuse, 0)},
+    {"CUDA graphs", "CUDA graphs need a GPU", SETS(step.no_graphs, 0)},
+    {"flash attention", "the CPU's attention never stores T x T scores",
      SETS(step.attention, SGT_ATTENTION_AUTO)},
-    {"vocabulary of 50,304", "a CPU gains nothing by it", SETS(step.no_pad_vocab, 0)},
-    {"head is the embedding", NULL, SETS(no_tie, 0)},
-    {"rows in micro-steps", NULL, 0, 0},
-    {"blocks run twice", NULL, SETS(recompute, SGT_RECOMPUTE_BLOCK)},
+    {"padded to 50,304 ids", "only CUDA pads the vocabulary", SETS(step.no_pad_vocab, 0)},
+    {"head tied to embedding", NULL, SETS(no_tie, 0)},
+    {"gradient accumulation", NULL, 0, 0},
+    {"activations recomputed", NULL, SETS(recompute, SGT_RECOMPUTE_BLOCK)},
 };
 
 _Static_assert(sizeof techniques / sizeof *techniques == TECHNIQUES, "all techniques");
@@ -91,11 +91,11 @@ static const sgt_option table[] = {
 static const sgt_program program = {
     .name = "sgt-bench ablation",
     .usage = "sgt-bench ablation [OPTION]... --data OUT/",
-    .about = "Measures how much each technique of sgt contributes. For each row, a few steps are "
-             "trained on the same batches, with one technique more than in the row above. "
-             "Techniques: text, cold, mmap, preload, simd, overlap, async, tf32, bf16, fused, "
-             "graphs, flash, padded, tied, accum, recompute (the last two save memory). If the "
-             "device does not support a technique, its row is left out and the reason printed.",
+    .about = "Measures how much faster each of sgt's training techniques makes a step. Each row of "
+             "the table trains a few steps on the same batches, with one more technique than the "
+             "row above. The techniques are, in this order: text, cold, mmap, preload, simd, "
+             "overlap, async, tf32, bf16, fused, graphs, flash, padded, tied, and, to save memory, "
+             "accum and recompute. Techniques that the device does not support are not measured.",
     .options = table,
     .examples = "  sgt-bench ablation --data out/ --model 4x256x4 --seq-len 128\n"
                 "  sgt-bench ablation --data out/ --rows text,preload,tied --steps 30\n"
@@ -144,7 +144,7 @@ static sgt_config make_config(size_t t)
  * SGT_EUNSUPPORTED instead. */
 static int leave_out(int t, const char *why, sgt_error *err)
 {
-    snprintf(bench.rows[t].why, sizeof bench.rows[t].why, "%.159s", why);
+    snprintf(bench.rows[t].why, sizeof bench.rows[t].why, "%.319s", why);
     if (bench_has(state.wanted, t) && o.rows)
         return sgt_fail(err, SGT_EUNSUPPORTED, "--rows %s: %s", names[t], why);
     state.wanted &= ~(1U << t);
@@ -167,14 +167,14 @@ static int choose_rows(sgt_error *err)
     const uint32_t vocab = sgt_loader_get_info(state.set)->vocab;
     if (bench_has(state.wanted, TECHNIQUE_COLD)) bench_cache(state.set, 0, &cold);
     if (vocab != 50257)
-        snprintf(text, sizeof text, "the data has %u ids, and is not GPT-2's tokens", vocab);
+        snprintf(text, sizeof text, "the data's vocabulary of %u ids is not GPT-2's", vocab);
     for (int t = 0; t < TECHNIQUES && rc == SGT_OK; t++) {
         const char *why = t == TECHNIQUE_TEXT   ? text
                           : t == TECHNIQUE_COLD ? cold.text
                           : bench_on_cuda()     ? NULL
                                                 : techniques[t].not_on_cpu;
         if (t == TECHNIQUE_BF16 && !bench_on_cuda() && !sgt_gemm_has_bf16())
-            why = "here operands are rounded to bf16 and multiplied in fp32";
+            why = "this CPU cannot multiply in bf16: it rounds to bf16 and multiplies in fp32";
         if (why && *why) rc = leave_out(t, why, err);
     }
     return rc;
@@ -203,7 +203,7 @@ static int measure_row(size_t t, json_t **figures, sgt_error *err)
     json_t *all = NULL;
     if (!bench_has(state.wanted, (int)t)) return SGT_OK;
     if (t == TECHNIQUE_ACCUM && *batch == 1)
-        return leave_out((int)t, "a batch of one row cannot be divided", err);
+        return leave_out((int)t, "a batch of one row cannot be split into micro-steps", err);
     int rc = measure_step(t, &all, err);
     /* If the first row does not fit into memory, halve the batch size until it does. The first row
      * needs the most memory, so all later rows then fit, too. */
@@ -213,7 +213,7 @@ static int measure_row(size_t t, json_t **figures, sgt_error *err)
     }
     if (rc < 0) return rc;
     if (*batch < asked)
-        sgt_say(&bench.notice, "--batch-size %u, which is what the first row has room for",
+        sgt_say(&bench.notice, "using --batch-size %u, so that the first row fits in memory",
                 (unsigned)*batch);
     state.fits = 1;
     *figures = json_object();
@@ -293,8 +293,8 @@ static void show_table(json_t *rows)
     }
     bench_table(rows, columns, "tokens_per_s");
     printf(
-        "\n* the fastest. +-: half the range of the rounds. data ms: of a step, waiting for rows.\n"
-        "noise: the ranges of this row and the one above overlap.\n");
+        "\n* fastest. +-: half the range of the rounds. data ms: waiting for rows, per step.\n"
+        "faster: than the row above (noise: within their ranges). in all: than the first row.\n");
 }
 
 static void show(json_t *top)
@@ -302,10 +302,10 @@ static void show(json_t *top)
     char total[32];
     json_t *row;
     size_t i;
-    printf("%s, %s, %s; memory is of %s\n", bench_get_text(top, "device"),
+    printf("%s, %s, %s; %s of memory in all\n", bench_get_text(top, "device"),
            bench_get_text(state.last, "level"), bench_get_text(top, "library"),
            sgt_format_bytes(total, sizeof total, (uint64_t)bench_get(top, "total_bytes")));
-    printf("%s, %u x %u tokens a step; median of %zu x %u; a row has all above it\n\n",
+    printf("%s, steps of %u x %u tokens, medians of %zu x %u steps; each row adds a technique\n\n",
            bench_config.model, (unsigned)bench_config.batch, (unsigned)bench_config.seq,
            state.rounds, (unsigned)o.steps);
     show_table(json_object_get(top, "results"));
@@ -317,7 +317,7 @@ static void show(json_t *top)
                "completed.\n");
     json_array_foreach(json_object_get(top, "left_out"), i, row)
     {
-        printf("%s%-9s left out: %s\n", i ? "" : "\n", bench_get_text(row, "technique"),
+        printf("%s%-9s not measured: %s\n", i ? "" : "\n", bench_get_text(row, "technique"),
                bench_get_text(row, "why"));
     }
 }
@@ -327,7 +327,7 @@ static void show(json_t *top)
 static int measure(sgt_error *err)
 {
     if (!bench_config.data)
-        return sgt_fail(err, SGT_EUSAGE, "--data: needed: the shards to train on (--data OUT/)");
+        return sgt_fail(err, SGT_EUSAGE, "--data: required (the shards to train on: --data OUT/)");
     for (int t = 0; t < TECHNIQUES; t++)
         bench_add(json_pack("{s:s, s:s}", "technique", names[t], "about", techniques[t].about));
     state.fits = bench_config.batch != SGT_DEFAULT_COUNT;
@@ -344,11 +344,11 @@ static void release(void)
     json_decref(state.last);
 }
 
-const bench_subcommand bench_ablation = {.command = {"ablation",
-                                                     "what each technique of training brings",
-                                                     &program, bench_run_subcommand},
-                                         .partial = 1,
-                                         .measure = measure,
-                                         .json = to_json,
-                                         .show = show,
-                                         .release = release};
+const bench_subcommand bench_ablation = {
+    .command = {"ablation", "how much faster each training technique makes a step", &program,
+                bench_run_subcommand},
+    .partial = 1,
+    .measure = measure,
+    .json = to_json,
+    .show = show,
+    .release = release};

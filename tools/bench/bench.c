@@ -130,7 +130,7 @@ int bench_leave_out(bench_row *r, int rc, const char *name, const sgt_error *err
 {
     if (rc != SGT_EUNSUPPORTED) return rc;
     sgt_printable(r->why, sizeof r->why, err->text);
-    if (name) sgt_say(&bench.notice, "%s is left out: %s", name, r->why);
+    if (name) sgt_say(&bench.notice, "skipping %s: %s", name, r->why);
     return SGT_OK;
 }
 
@@ -183,7 +183,7 @@ int bench_words(uint32_t *chosen, const char *option, const char *list, const ch
         n = strcspn(at, ",");
         int k = sgt_option_word(&o, at, n);
         if (k < 0)
-            return sgt_fail(err, SGT_EUSAGE, "--%s %.*s: no such word (%s)", option,
+            return sgt_fail(err, SGT_EUSAGE, "--%s %.*s: unknown value (expected %s)", option,
                             (int)(n ? n : strlen(list)), n ? at : list, sgt_option_value(&o, buf));
         *chosen |= 1U << k;
     }
@@ -319,7 +319,7 @@ int bench_run(const bench_slice *s, bench_work *work, void *ctx, uint64_t *units
     {
         worker w = {.thread = omp_get_thread_num()};
         if (omp_get_num_threads() < s->threads)
-            w.rc = sgt_fail(&w.err, SGT_EIO, "only %d of %d threads are allowed (OMP_THREAD_LIMIT)",
+            w.rc = sgt_fail(&w.err, SGT_EIO, "only %d of %d threads (raise OMP_THREAD_LIMIT)",
                             omp_get_num_threads(), s->threads);
 #pragma omp barrier /* all threads begin at the same time */
         if (w.rc == SGT_OK) work_on(&w, s, work, ctx);
@@ -375,8 +375,8 @@ static int evict_pages(int fd, void *map, size_t bytes, const char *path, sgt_er
     }
     if (cached && rc == SGT_OK)
         rc = sgt_fail(err, SGT_EUNSUPPORTED,
-                      "%s: %zu of %zu pages stay in memory, so --cold would not be cold "
-                      "(a file system in memory, a program that maps it, or not your file)",
+                      "%s: %zu of %zu pages cannot be dropped from the page cache (because of "
+                      "a file system in memory, a program that maps it, or another owner)",
                       path, cached, pages);
     free(there);
     return rc;

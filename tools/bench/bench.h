@@ -22,11 +22,11 @@
 
 /* ---- bench.c: the skeleton ---- */
 
-#define BENCH_OUTPUT                                                           \
-    {"json", 0, SGT_OPT_FLAG, &bench.json, .help = "print one JSON document"}, \
-    {                                                                          \
-        "quiet", 'q', SGT_OPT_FLAG, &bench.quiet,                              \
-            .help = "print only failures, and --json results"                  \
+#define BENCH_OUTPUT                                                                           \
+    {"json", 0, SGT_OPT_FLAG, &bench.json, .help = "print one JSON document instead of text"}, \
+    {                                                                                          \
+        "quiet", 'q', SGT_OPT_FLAG, &bench.quiet,                                              \
+            .help = "print only failures, and --json results"                                  \
     }
 
 /* maximum number of rows in a table; maximum number of turns per row */

@@ -21,14 +21,14 @@ static const sgt_option table[] = {
     {.name = "What to run"},
     {"kind", 0, SGT_OPT_CHOICE, &o.kind, "all|gemm|attention", "matrix products, attention or both",
      .def = "all"},
-    {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cuda", "where to run: on CUDA only",
+    {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cuda", "where to run; only CUDA is supported",
      .def = "auto"},
     {"model", .as = BENCH_ROW(MODEL), .to = &bench_config.model},
     {"batch-size", 'b', SGT_OPT_COUNT, &bench_config.batch, "N", "rows per micro-step", .def = "64",
      .min = 1, .max = 1 << 16},
     {"seq-len", .as = BENCH_ROW(SEQ), .to = &bench_config.seq, .def = "1024 on CUDA, 64 on a CPU"},
     {"precision", .as = BENCH_ROW(PRECISION), .to = &bench_config.step.precision,
-     .help = "number format of the operands", .def = "bf16 on CUDA, fp32 on a CPU"},
+     .def = "bf16 on CUDA, fp32 on a CPU"},
     {"layer", 0, SGT_OPT_CHOICE, &o.layer, "all|qkv|proj|fc|fcproj|head",
      "layer whose products to measure", .def = "all"},
     {"threads", .as = BENCH_ROW(THREADS), .to = &bench_config.threads},
@@ -38,10 +38,11 @@ static const sgt_option table[] = {
 static const sgt_program program = {
     .name = "sgt-bench kernels",
     .usage = "sgt-bench kernels [OPTION]...",
-    .about = "Measures two things on CUDA. First, each matrix product of a GPT-2 step, with each "
-             "epilogue that can be fused into it, by cuBLASLt's fastest algorithm. Second, causal "
-             "attention of one layer, in three implementations: sgt's (own), cuDNN's (cudnn), and "
-             "one that stores all T x T scores (naive).",
+    .about =
+        "Times the CUDA kernels of a GPT-2 training step one by one: all matrix products, with "
+        "each operation that can be fused into them (epilogue) and cuBLASLt's fastest "
+        "algorithm; and causal attention by sgt (own), by cuDNN (cudnn), and by kernels that "
+        "store all T x T scores (naive).",
     .options = table,
     .examples =
         "  sgt-bench kernels --batch-size 64 --seq-len 1024\n"
@@ -162,7 +163,7 @@ static int take_product(size_t i, json_t **figures, sgt_error *err)
     double ms = rc == SGT_OK ? (double)calls->ms(p) : 0;
     if (ms > 0) *figures = json_pack("{s:f}", "us", 1e3 * ms);
     else
-        snprintf(r->why, sizeof r->why, "%s", rc < 0 ? "not in the library" : "no room to time it");
+        snprintf(r->why, sizeof r->why, "%s", rc < 0 ? "unsupported by cuBLASLt" : "out of memory");
     return SGT_OK;
 }
 
@@ -257,10 +258,10 @@ static void show(json_t *top)
            bench_get_text(top, "library"), bench_config.model,
            sgt_precision_words[state.options.precision], state.options.batch, state.options.seq);
     bench_table(json_object_get(top, "results"), columns, "tflops");
-    printf("\n* the fastest. Attention is causal; its masked half is not counted.\n"
-           "Peak, a large product of matrices: ");
+    printf("\n* fastest. TFLOP/s of attention do not count the half that the causal mask removes.\n"
+           "Peak speed, measured with a large matrix product: ");
     if (peak > 0) printf("%.1f TFLOP/s\n", peak);
-    else printf("not known\n");
+    else printf("unknown\n");
 }
 
 /* ---- the subcommand ---- */
@@ -272,8 +273,8 @@ static int measure(sgt_error *err)
     if (rc < 0) return rc;
     if (!bench_on_cuda())
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "needs CUDA (on a CPU, sgt-bench step shows the share of a large product's "
-                        "speed; in a source tree: make check-kernels ARGS=--bench)");
+                        "needs CUDA (on a CPU, use sgt-bench step or, in the source tree, "
+                        "make check-kernels ARGS=--bench)");
     sgt_backend_options *k = &state.options;
     *k = bench_config.step;
     if ((rc = sgt_model_named(&k->model, bench_config.model, err)) < 0) return rc;
@@ -282,7 +283,7 @@ static int measure(sgt_error *err)
     k->threads = (int)bench_config.threads;
     k->cache = bench.cache;
     if ((double)rows_of() * k->model.channels > 0x1p32)
-        return sgt_fail(err, SGT_EUSAGE, "%u x %u x %u numbers are over the 2^32 that are measured",
+        return sgt_fail(err, SGT_EUSAGE, "batches of %u x %u x %u numbers exceed the limit of 2^32",
                         k->batch, k->seq, k->model.channels);
     return measure_all(err);
 }
@@ -292,10 +293,10 @@ static void release(void)
     if (state.gemms) state.lib->gemm->close(state.gemms);
 }
 
-const bench_subcommand bench_kernels = {
-    .command = {"kernels", "each matrix product and the attention of a training step", &program,
-                bench_run_subcommand},
-    .measure = measure,
-    .json = to_json,
-    .show = show,
-    .release = release};
+const bench_subcommand bench_kernels = {.command = {"kernels",
+                                                    "how fast a training step's CUDA kernels are",
+                                                    &program, bench_run_subcommand},
+                                        .measure = measure,
+                                        .json = to_json,
+                                        .show = show,
+                                        .release = release};

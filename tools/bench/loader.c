@@ -35,7 +35,7 @@ static const sgt_option table[] = {
     {"loader", 0, SGT_OPT_TEXT, &o.readers, "LIST", "readers:", .def = "all",
      .choices = sgt_reader_words},
     {"outputs", 0, SGT_OPT_TEXT, &o.outputs, "LIST",
-     "format of batches: u16 and i32-rows: rows of T+1 ids; i32 and i64: inputs and targets",
+     "formats of batches: u16 and i32-rows are rows of T+1 ids, i32 and i64 inputs and targets",
      .def = "u16,i32; for ids of 4 bytes i32-rows,i32", .words = "u16|i32|i64|i32-rows"},
     {"batch-size", 0, SGT_OPT_COUNT, &o.batch, "N", "rows per batch", .def = "32", .min = 1,
      .max = 1 << 20},
@@ -210,8 +210,8 @@ static int find_shards(sgt_error *err)
     while (!o.seq_given && o.seq > 1 && o.seq >= longest) o.seq /= 2;
     if (!o.seq_given && o.seq < DEFAULT_SEQ)
         sgt_say(&bench.notice,
-                "--seq-len %" PRIu64 ", since no shard has the %d tokens per row of %d", o.seq,
-                DEFAULT_SEQ + 1, DEFAULT_SEQ);
+                "using --seq-len %" PRIu64 ": no shard has %d tokens, which a row of %d needs",
+                o.seq, DEFAULT_SEQ + 1, DEFAULT_SEQ);
     return SGT_OK;
 }
 
@@ -308,7 +308,7 @@ static int allocate_buffers(drawer *d, int threads, sgt_error *err)
     d->threads = threads;
     d->buffers = aligned_alloc(64, bytes);
     d->cursors = calloc((size_t)threads, sizeof *d->cursors);
-    if (!d->buffers || !d->cursors) return sgt_fail_memory(err, "a batch of each thread");
+    if (!d->buffers || !d->cursors) return sgt_fail_memory(err, "the batches of all threads");
     memset(d->buffers, 1, bytes);
     return SGT_OK;
 }
@@ -534,8 +534,7 @@ static int open_python(sgt_error *err)
     state.script.needs = "seconds";
     if (rc == SGT_OK || !state.python) return rc;
     return sgt_fail(err, rc == SGT_EUNSUPPORTED ? SGT_EIO : rc, "%s%s", why.text,
-                    strstr(why.text, "No module named") ? " (needs an interpreter with numpy)"
-                                                        : "");
+                    strstr(why.text, "No module named") ? " (pass a Python that has numpy)" : "");
 }
 
 /* Measure a slice of row r, in which loaders.py draws batches for state.seconds. */
@@ -554,7 +553,7 @@ static int python_slice(const loader_row *r, loader_slice *s, sgt_error *err)
     s->seconds = bench_get(answer, "seconds");
     json_decref(answer);
     if (s->batches > 0) return SGT_OK;
-    return sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: it made no batches", o.peer);
+    return sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: drew no batch (raise --seconds)", o.peer);
 }
 
 /* MOST_FILES: maximum number of files in the list for fio; LIST_BYTES: maximum size of that list in
@@ -618,8 +617,8 @@ static int read_fio(const fio_run *run, const json_t *answer, loader_slice *s, s
                         .cpu_s = (bench_get(job, "usr_cpu") + bench_get(job, "sys_cpu")) / 100};
     add_version("fio", json_object_get(answer, "fio version"));
     if (iops > 0 && !failed) return SGT_OK;
-    if (!failed) return sgt_fail(err, SGT_EUNSUPPORTED, "fio: it read nothing");
-    return sgt_fail(err, SGT_EUNSUPPORTED, "fio: error %d (%s)", failed, strerror(failed));
+    if (!failed) return sgt_fail(err, SGT_EUNSUPPORTED, "fio read no data");
+    return sgt_fail(err, SGT_EUNSUPPORTED, "fio failed: error %d (%s)", failed, strerror(failed));
 }
 
 /* Measure a slice in which fio reads the set's own shards. It reads as --sampling would: at random
@@ -645,7 +644,7 @@ static int fio_slice(loader_slice *s, sgt_error *err)
     int rc = bench_script_run(&fio, &answer, err);
     free(list);
     if (rc == SGT_EIO)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "fio is not here (apt-get install fio)");
+        return sgt_fail(err, SGT_EUNSUPPORTED, "fio was not found (apt-get install fio)");
     if (rc < 0) return rc;
     rc = read_fio(&run, answer, s, err);
     json_decref(answer);
@@ -729,8 +728,8 @@ static int prepare_cache(sgt_error *err)
     sgt_memory_look(&memory, NULL);
     state.fits = id_bytes() * state.info.tokens <= memory.available / 2;
     if (!state.fits)
-        sgt_say(&bench.notice, "the set is larger than half of the free memory: mmap may meet "
-                               "pages that are not there");
+        sgt_say(&bench.notice, "the set is larger than half of the free memory, so mmap may "
+                               "have to read from disk");
     return fill_cache(err);
 }
 
@@ -819,9 +818,9 @@ static void to_json(json_t *top)
 static void show_head(void)
 {
     char tokens[32], bytes[32], shards[32], path[1024], shown[64];
-    const char *key, *before = "; beside ";
+    const char *key, *before = "; compared with ";
     json_t *version;
-    printf("%s: %s tokens (%s) in %s\nmedian of %" PRIu64,
+    printf("%s: %s tokens (%s) in %s\nturns (medians shown): %" PRIu64,
            sgt_printable(path, sizeof path, bench.operands[0]),
            sgt_format_count(tokens, sizeof tokens, state.info.tokens),
            sgt_format_bytes(bytes, sizeof bytes, id_bytes() * state.info.tokens),
@@ -831,8 +830,8 @@ static void show_head(void)
         printf("%s%s", before, sgt_printable(shown, sizeof shown, json_string_value(version)));
         before = ", ";
     }
-    printf("\n\n%s, %s, %s rows, %" PRIu64 " x %" PRIu64 " tokens\n",
-           o.cold ? "Dropped from the page cache before each measurement" : "Warm",
+    printf("\n\n%s, %s, sampling %s, batches of %" PRIu64 " x %" PRIu64 " tokens\n",
+           o.cold ? "Shards on disk, not in the page cache" : "Shards in the page cache",
            sgt_format_things(tokens, sizeof tokens, o.threads, "thread", "threads"),
            sgt_sampling_name((sgt_sampling)o.sampling), o.batch, o.seq);
 }
@@ -877,18 +876,18 @@ static void show(json_t *top)
     show_head();
     bench_table(rows, columns, "best");
     json_decref(rows);
-    printf("\n* the fastest with its output. Limit: %s.\n"
-           "  GB/s counts the T+1 ids that a row has on disk, whatever the output is.\n",
-           !o.cold ? "memcpy of the same windows, from memory"
+    printf("\n* fastest with this output. of limit: relative to %s.\n"
+           "  GB/s: bytes read, which are the T+1 ids of each row, with every output.\n",
+           !o.cold ? "memcpy of the same windows"
            : json_object_get(state.versions, "fio")
-               ? "the disk, read by fio at the same depth"
-               : "memcpy of the same windows (the disk's limit needs fio: apt-get install fio)");
-    if (o.cold) printf("  preload reads everything when it opens, and nothing later.\n");
+               ? "fio, with the same requests"
+               : "memcpy (to see the disk's limit: apt-get install fio)");
+    if (o.cold) printf("  preload reads all shards when it opens, and nothing after that.\n");
     else
-        printf("  preload: speed as a share of preload's. x loop: times as fast as the plain "
-               "loop.\n"
-               "  mmap (cold): the set is not in the page cache yet; (cached): it is, but not "
-               "mapped.\n");
+        printf("  preload, x loop: relative to preload, and to the plain loop.\n"
+               "  mmap (mapped): all pages are cached and mapped; (cached): not yet mapped; "
+               "(cold): on "
+               "disk.\n");
 }
 
 /* ---- the subcommand ---- */
@@ -896,18 +895,18 @@ static void show(json_t *top)
 static int measure(sgt_error *err)
 {
     if (bench.operand_count > 1)
-        return sgt_fail(err, SGT_EUSAGE, "one folder at a time, not %zu (A,B mixes two)",
+        return sgt_fail(err, SGT_EUSAGE, "expected one set, not %zu (A,B mixes two)",
                         bench.operand_count);
     if (o.peer && o.cold)
         return sgt_fail(err, SGT_EUSAGE,
-                        "--peer: not together with --cold, which is compared with fio");
+                        "--peer: cannot be combined with --cold, which compares only with fio");
     if (o.peer && o.sampling != SGT_SAMPLING_RANDOM)
         return sgt_fail(err, SGT_EUSAGE,
-                        "--peer: needs --sampling random, the only one that the peers have");
+                        "--peer: needs --sampling random, because the peers support no other");
     if (o.batch * o.seq > 1 << 28)
         return sgt_fail(err, SGT_EUSAGE,
                         "a batch of %" PRIu64 " x %" PRIu64
-                        " tokens is over the 268,435,456 that are measured",
+                        " tokens is too large: at most 268,435,456 can be measured",
                         o.batch, o.seq);
     int rc = find_shards(err);
     if (rc == SGT_OK) rc = add_rows(err);
@@ -923,7 +922,7 @@ static void release(void)
 }
 
 const bench_subcommand bench_loader = {
-    .command = {"loader", "how fast each reader makes batches", &program, bench_run_subcommand},
+    .command = {"loader", "how fast each reader draws batches", &program, bench_run_subcommand},
     .measure = measure,
     .json = to_json,
     .show = show,

@@ -37,7 +37,7 @@ struct bench_child {
 int bench_memory_file(const char *name, const char *text, size_t n, sgt_error *err)
 {
     int fd = memfd_create(name, 0);
-    if (fd < 0) return sgt_fail_errno(err, "%s", name);
+    if (fd < 0) return sgt_fail_errno(err, "cannot create the file %s in memory", name);
     int rc = sgt_write_all(fd, text, n, name, err);
     if (rc < 0) close(fd);
     return rc < 0 ? rc : fd;
@@ -120,7 +120,7 @@ static int open_child(bench_child *c, sgt_error *err)
     if (!(c->output = fopencookie(c, "r", calls))) return sgt_fail_memory(err, NULL);
     /* use a socket, because send(2) can avoid SIGPIPE if the child has closed its end */
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
-        return sgt_fail_errno(err, "--peer: socket");
+        return sgt_fail_errno(err, "--peer: cannot create a socket");
     c->line = ends[0];
     int rc = start(c, ends[1], err);
     close(ends[1]);
@@ -148,15 +148,15 @@ int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err)
 static int wait_for_end(bench_child *c, sgt_error *err)
 {
     int status = 0;
-    char why[48] = "it ended without an answer", said[1024];
+    char why[48] = "exited without an answer", said[1024];
     /* close the connection, because a child that is writing to it would otherwise wait forever for
      * this process to read */
     shutdown(c->line, SHUT_RDWR);
     waitpid(c->id, &status, 0);
     c->id = 0;
     if (!status && !c->s->stays) return SGT_OK;
-    if (WIFSIGNALED(status)) snprintf(why, sizeof why, "signal %d", WTERMSIG(status));
-    else if (status) snprintf(why, sizeof why, "exit %d", WEXITSTATUS(status));
+    if (WIFSIGNALED(status)) snprintf(why, sizeof why, "killed by signal %d", WTERMSIG(status));
+    else if (status) snprintf(why, sizeof why, "exited with code %d", WEXITSTATUS(status));
     off_t all = status ? lseek(c->errors, 0, SEEK_END) : 0, most = sizeof said - 1;
     ssize_t n = pread(c->errors, said, sizeof said - 1, all < most ? 0 : all - most);
     if (n < 0 || !status) n = 0;
@@ -179,7 +179,7 @@ static int parse(json_t **answer, const bench_child *c, const char *text, sgt_er
         return SGT_OK;
     }
     int rc = why ? sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s", c->name, why)
-                 : sgt_fail(err, SGT_EUNSUPPORTED, "%s: no %s in what it said: %.*s", c->name,
+                 : sgt_fail(err, SGT_EUNSUPPORTED, "%s: no %s in its output: %.*s", c->name,
                             needs ? needs : "JSON object", (int)strcspn(text, "\n"), text);
     json_decref(j);
     return rc;
@@ -189,7 +189,7 @@ int bench_script_ask(bench_child *c, const char *line, json_t **answer, sgt_erro
 {
     const bench_script *s = c->s;
     int rc = SGT_OK;
-    if (!c->id) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: it has ended before", c->name);
+    if (!c->id) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: has already exited", c->name);
     /* ignore a failure: if the child has ended, reading the answer reports it */
     if (line) (void)!send(c->line, line, strlen(line), MSG_NOSIGNAL);
     /* read one line, or everything until the end of the output: there is no NUL in it */

@@ -24,12 +24,12 @@ static const sgt_option table[] = {
     {"device", .as = BENCH_ROW(DEVICE), .to = &bench_config.device},
     {"model", .as = BENCH_ROW(MODEL), .to = &bench_config.model},
     {"batch-size", 'b', SGT_OPT_TEXT, &o.batches, "N|N,N,...",
-     "rows per micro-step; for several sizes, predicted and measured memory are also shown",
+     "rows per micro-step; for several sizes, also show predicted and measured memory",
      .def = "64 on CUDA, 4 on a CPU"},
     {"seq-len", .as = BENCH_ROW(SEQ), .to = &bench_config.seq, .def = "1024 on CUDA, 64 on a CPU"},
     {"grad-accum", .as = BENCH_ROW(ACCUM), .to = &bench_config.accum},
     {"precision", .as = BENCH_ROW(PRECISION), .to = &bench_config.step.precision,
-     .help = "number format of the matrices", .def = "bf16 on CUDA, fp32 on a CPU"},
+     .def = "bf16 on CUDA, fp32 on a CPU"},
     {"optimizer", .as = BENCH_ROW(OPTIMIZER), .to = &bench_config.step.optim.kind},
     {"optimizer-state", .as = BENCH_ROW(OPTIMIZER_STATE),
      .to = &bench_config.step.optim.bf16_moments},
@@ -104,11 +104,11 @@ static int read_batches(sgt_error *err)
     state.batch_count = count > 1 ? count : 1;
     if (bad)
         return sgt_fail(err, SGT_EUSAGE,
-                        "--batch-size %s: must be a number from 1 to 1048576, or at most %d of "
-                        "them, such as 16,32",
+                        "--batch-size %s: expected a number from 1 to 1048576, or a list of up to "
+                        "%d, such as 16,32",
                         o.batches, BENCH_ROWS);
     if (count > 1 && (o.peer || o.parts))
-        return sgt_fail(err, SGT_EUSAGE, "%s: needs one --batch-size",
+        return sgt_fail(err, SGT_EUSAGE, "%s: needs a single --batch-size",
                         o.peer ? "--peer" : "--parts");
     if (count) bench_config.batch = state.batches[0];
     return SGT_OK;
@@ -174,7 +174,7 @@ static int estimate(bench_row *row, sgt_error *err)
                             "activation_bytes", (json_int_t)sgt_train_estimate_activations(&e),
                             "estimate_bytes", (json_int_t)bytes, "fits", bytes <= e.available,
                             "peak_bytes"));
-    if (bytes > e.available) snprintf(row->why, sizeof row->why, "more than the free memory");
+    if (bytes > e.available) snprintf(row->why, sizeof row->why, "needs more than the free memory");
     return SGT_OK;
 }
 
@@ -264,7 +264,7 @@ static void show_parts(const json_t *top)
     json_t *rows = json_object_get(top, "kernels"), *row;
     size_t i;
     json_array_foreach(rows, i, row) { rest -= bench_get(row, "ms"); }
-    add_rest(rows, "two at once", rest);
+    add_rest(rows, "overlap", rest);
     add_rest(rows, "idle", idle);
     add_rest(rows, "step", step);
     json_array_foreach(rows, i, row)
@@ -325,30 +325,30 @@ static void show(json_t *top)
                bench_on_cuda() ? "CUDA" : "the CPU", sgt_precision_words[s->step.precision],
                (unsigned)s->seq);
     else
-        printf("%s, %s, %s\n%s, %s, %u x %u x %u tokens a step; median of %u\n\n",
+        printf("%s, %s, %s\n%s, %s, steps of %u x %u x %u tokens; medians of %u steps\n\n",
                bench_get_text(top, "device"), bench_get_text(top, "level"),
                bench_get_text(top, "library"), s->model, sgt_precision_words[s->step.precision],
                (unsigned)s->accum, (unsigned)s->batch, (unsigned)s->seq, (unsigned)o.steps);
     show_steps(top, several);
     if (several) {
-        printf("\n* the fastest. estimate: as sgt-train --estimate-memory, without the loader and "
-               "the checkpoint.\npeak: %s.\n",
-               bench_on_cuda() ? "of what the device held" : "the most memory that was resident");
+        printf("\n* fastest. estimate: from sgt-train --estimate-memory, without the loader and "
+               "checkpoints.\npeak: maximum memory %s.\n",
+               bench_on_cuda() ? "in use on the device" : "that was resident");
         return;
     }
-    printf("\n* the fastest.\n");
+    printf("\n* fastest.\n");
     if (peer)
-        printf("ours is %.3f times as fast, with %.3f times the memory; medians of %s\n",
+        printf("sgt is %.3f times as fast, with %.3f times the memory; medians of %s\n",
                bench_get(peer, "ratio"), bench_get(peer, "memory_ratio"),
                sgt_format_things(turns, sizeof turns, o.turns, "turn", "turns"));
-    if (peak > 0) printf("peak, a large product of matrices: %.3f TFLOP/s\n", peak);
+    if (peak > 0) printf("peak speed, measured with a large matrix product: %.3f TFLOP/s\n", peak);
     if (json_object_get(top, "mfu_datasheet"))
-        printf("%.1f %% of the datasheet's speed\n", 100 * bench_get(top, "mfu_datasheet"));
+        printf("%.1f %% of the datasheet's peak speed\n", 100 * bench_get(top, "mfu_datasheet"));
     if (json_object_get(top, "launches_step"))
-        printf("%.0f kernels a forward pass, %.0f a step\n", bench_get(top, "launches_forward"),
-               bench_get(top, "launches_step"));
+        printf("kernel launches: %.0f per forward pass, %.0f per step\n",
+               bench_get(top, "launches_forward"), bench_get(top, "launches_step"));
     if (json_object_get(top, "cupti_kernels_step"))
-        printf("%.0f a step, as CUPTI counts them\n", bench_get(top, "cupti_kernels_step"));
+        printf("kernels counted by CUPTI: %.0f per step\n", bench_get(top, "cupti_kernels_step"));
     if (o.parts) show_parts(top);
 }
 
@@ -372,7 +372,7 @@ static int measure(sgt_error *err)
 }
 
 const bench_subcommand bench_step = {
-    .command = {"step", "a whole training step", &program, bench_run_subcommand},
+    .command = {"step", "how fast a complete training step is", &program, bench_run_subcommand},
     .measure = measure,
     .json = to_json,
     .show = show};

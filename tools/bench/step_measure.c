@@ -237,7 +237,7 @@ static void end_recording(measurement *m)
     if (!steps || !m->spans.kernels || m->unrecorded < 0) return;
     int rc = m->calls->end(m->cupti, add_span, &m->spans, err);
     if (rc == SGT_OK && m->spans.lost)
-        rc = sgt_fail(err, SGT_ENOMEM, "no room for a step's kernels");
+        rc = sgt_fail(err, SGT_ENOMEM, "recording the kernels of a step: out of memory");
     if (rc == SGT_OK)
         json_object_set_new(m->figures, "cupti_kernels_step",
                             json_integer((json_int_t)(m->spans.launches / steps)));
@@ -340,7 +340,7 @@ static int train(measurement *m, sgt_error *err)
     if (rc == SGT_OK && m->rc < 0) return sgt_fail(err, m->rc, "%s", m->why.text);
     if (rc < 0 || m->unrecorded == SGT_OK) return rc;
     if (m->run->parts) return sgt_fail(err, m->unrecorded, "%s", m->why_unrecorded.text);
-    sgt_say(&bench.notice, "kernels of a step were not counted: %s", m->why_unrecorded.text);
+    sgt_say(&bench.notice, "could not count the kernels of a step: %s", m->why_unrecorded.text);
     return SGT_OK;
 }
 

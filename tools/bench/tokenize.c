@@ -36,12 +36,12 @@ static const sgt_option table[] = {
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
      .help = "Python interpreter that also measures gigatoken, quicktok, riptoken and tiktoken "
              "(for Parquet: datasets and tiktoken), in turn with sgt"},
-    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "measurements of each row, if there are several",
+    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "measurements per row, if there are several rows",
      .def = "3", .min = 1, .max = BENCH_TURNS},
     {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE|DIR",
      "vocabulary, in a format that sgt-tokenize reads", .def = "gpt2, built in"},
     {"pattern", 0, SGT_OPT_TEXT, &o.pattern, "REGEX|NAME",
-     "pattern of sgt-tokenize; one with a name is also compared with PCRE2 and GPT-2's",
+     "split pattern, as in sgt-tokenize; a built-in one is compared with PCRE2 and with GPT-2's",
      .def = "the vocabulary's"},
     {"disk", 0, SGT_OPT_TEXT, &o.disk, "FOLDER",
      .help = "measure complete runs of sgt-tokenize, which write their shards below FOLDER"},
@@ -137,7 +137,7 @@ static int add_pieces(char *file, size_t n, sgt_error *err)
 static int check_bytes(sgt_error *err)
 {
     if (state.bytes) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT, "%s: no text in it: nothing to measure",
+    return sgt_fail(err, SGT_EFORMAT, "%s: no text in it, so there is nothing to measure",
                     state.corpus->files[0].path);
 }
 
@@ -148,7 +148,7 @@ static int read_text(sgt_error *err)
         const sgt_corpus_file *f = &state.corpus->files[i];
         char *file;
         size_t n;
-        if (sgt_stopped(bench.stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
+        if (sgt_stopped(bench.stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
         int rc = f->stream ? sgt_stream_get(&file, &n, stdin, "standard input", MOST_BYTES, err)
                            : sgt_file_get(&file, &n, f->path, MOST_BYTES, err);
         if (rc == SGT_OK) rc = add_pieces(file, n, err);
@@ -339,9 +339,9 @@ static int add_all_ours(sgt_error *err)
     char *bracketed = malloc(room);
     if (!bracketed) return sgt_fail_memory(err, NULL);
     snprintf(bracketed, room, "(?:%s)", rule);
-    rc = add_ours("the same by PCRE2", bracketed, err);
+    rc = add_ours("same pattern, by PCRE2", bracketed, err);
     free(bracketed);
-    return rc == SGT_OK ? add_ours("by GPT-2's pattern", "gpt2", err) : rc;
+    return rc == SGT_OK ? add_ours("GPT-2's pattern", "gpt2", err) : rc;
 }
 
 /* Add rows for other tokenizers. Parquet files are compared with other programs than text files
@@ -351,11 +351,11 @@ static int add_peers(sgt_error *err)
     const sgt_corpus *c = state.corpus;
     if (c->row_files && !o.disk)
         return sgt_fail(err, SGT_EUSAGE,
-                        "Parquet files are measured as whole commands only (add --disk FOLDER)");
+                        "Parquet files need --disk FOLDER, which measures complete commands");
     if (!o.peer) return SGT_OK;
     if (c->row_files && c->row_files < c->count)
         return sgt_fail(err, SGT_EUSAGE,
-                        "--peer: no peer reads Parquet and other files (measure them apart)");
+                        "--peer: no peer reads both Parquet and other files (measure them apart)");
     static const char *const readers[] = {"datasets", NULL}, *const all[] = {"gigatoken",
                                                                              "quicktok", "riptoken",
                                                                              "tiktoken", NULL};
@@ -373,7 +373,7 @@ static int make_work(sgt_error *err)
     if (rc < 0) return rc;
     if (!mkdtemp(sgt_path(state.work, o.disk, "sgt-bench.XXXXXX"))) {
         *state.work = 0;
-        return sgt_fail_errno(err, "--disk %s: no folder can be made there", o.disk);
+        return sgt_fail_errno(err, "--disk %s: cannot create a folder there", o.disk);
     }
     sgt_path(state.out, state.work, "ids");
     return SGT_OK;
@@ -390,15 +390,15 @@ static int prepare(sgt_error *err)
                                          .stop = bench.stop};
     int rc;
     if (o.pattern && whole)
-        return sgt_fail(err, SGT_EUSAGE,
-                        "%s: measured with the vocabulary's own pattern (not with --pattern)",
-                        whole);
+        return sgt_fail(
+            err, SGT_EUSAGE,
+            "%s: cannot be combined with --pattern (it uses the vocabulary's own pattern)", whole);
     if ((rc = add_all_ours(err)) < 0 || (rc = sgt_corpus_list(&state.corpus, &inputs, err)) < 0 ||
         (rc = add_peers(err)) < 0)
         return rc;
     if (whole && state.corpus->stream)
-        return sgt_fail(err, SGT_EUSAGE, "%s: standard input can be read once only (name a file)",
-                        whole);
+        return sgt_fail(err, SGT_EUSAGE,
+                        "%s: standard input can be read only once (name a file instead)", whole);
     return SGT_OK;
 }
 
@@ -477,16 +477,16 @@ static void show(json_t *top)
     printf(
         "%s in %s, %s, %s\n\n", sgt_format_bytes(bytes, sizeof bytes, state.bytes),
         sgt_format_things(files, sizeof files, state.corpus->count, "file", "files"),
-        o.disk ? "from files to files" : "in memory",
+        o.disk ? "from text files to shards" : "in memory",
         sgt_format_things(threads, sizeof threads, (uint64_t)state.threads, "thread", "threads"));
     bench_table(rows, columns, "mb_per_s");
-    printf("\n* the fastest.\n");
-    if (bench.count > 1 || o.disk) printf("  turns: %" PRIu64 "; medians\n", o.turns);
+    printf("\n* fastest.\n");
+    if (bench.count > 1 || o.disk) printf("  turns (medians shown): %" PRIu64 "\n", o.turns);
     json_decref(rows);
 }
 
 const bench_subcommand bench_tokenize = {
-    .command = {"tokenize", "how fast text becomes tokens", &program, bench_run_subcommand},
+    .command = {"tokenize", "how fast text is tokenized", &program, bench_run_subcommand},
     .measure = measure,
     .json = to_json,
     .show = show,
