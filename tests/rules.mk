@@ -107,7 +107,7 @@ $(foreach s,$(SUITES),$(eval $(call suite,$(s))))
 # The tests inject faults into the readers by wrapping the calls that fail (tests/loader/faults.h).
 READER_WRAPS := fcntl io_uring_peek_batch_cqe io_uring_queue_init \
     io_uring_submit_and_wait pread sgt_memory_look sgt_memory_of_siblings sgt_sampler_block sgt_sampler_init syscall
-$(B)/tests/test-loader $(B)/tests/stress-blocks: override LDFLAGS += $(READER_WRAPS:%=-Wl,--wrap=%)
+$(B)/tests/test-loader $(B)/tests/stress-loader: override LDFLAGS += $(READER_WRAPS:%=-Wl,--wrap=%)
 # Wrapping makes units of work small, so that text is cut in many positions
 # (tests/tokenize/piece.c).
 $(B)/tests/test-tokenize $(B)/tests/stress-pipeline: override LDFLAGS += -Wl,--wrap=sgt_text_feed_piece
@@ -177,10 +177,8 @@ define single
 $(B)/tests/$(1): $(2:%=$(B)/obj/tests/%.o) $$(call lib,$(3))
 	$$(call link,$$(CC),$$(call ld,$(3)))
 endef
-STRESS := loader blocks guard saver ranks pipeline
-$(eval $(call single,stress-loader,loader/stress/stress,loader))
-$(eval $(call single,stress-blocks,loader/stress/blocks loader/faults,loader))
-$(eval $(call single,stress-guard,loader/stress/guard,loader))
+STRESS := loader saver ranks pipeline
+$(eval $(call single,stress-loader,loader/stress/stress loader/faults,loader))
 $(eval $(call single,stress-saver,train/stress/stress,train kernels loader))
 $(eval $(call single,stress-ranks,train/stress/ranks train/ranks_fixture,train kernels loader))
 $(eval $(call single,stress-pipeline,tokenize/stress/stress tokenize/piece,tokenize loader))

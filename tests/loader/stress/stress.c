@@ -5,20 +5,36 @@
  *     make SAN=thread build/thread/tests/stress-loader && build/thread/tests/stress-loader [BATCHES] [SEED]
  *
  * Draws BATCHES batches in all (default 100,000), with every reader, sampling, output and way of
- * drawing, also from a mix of two sets. Exit 0: every batch was right, and no thread and no
- * descriptor was leaked. */
+ * drawing, also from a mix of two sets, and from pools of blocks with refused system calls. The
+ * pools are so small that new ones are read every few batches. Exit 0: every batch was right, and
+ * no thread and no descriptor was leaked. */
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "loader/base/philox.h"
 #include "loader/handle.h"
-#include "tests/loader/stress/shards.h"
+#include "loader/shards/shard.h"
+#include "tests/loader/faults.h"
+#include "tests/loader/read.h"
+#include "tests/scoped.h"
+#include "tests/stress.h"
+
+SCOPED_POINTER(sgt_cursor, sgt_cursor_close)
 
 enum { B = 8, T = 64, SHARDS = 3, TOKENS = 20000, EOT = 50256, DRAWERS = 3 };
 
 /* Folder a has shards 0 and 1, folder b has shard 2. */
 static const sgt_loader_set mixed[] = {{"a", .7}, {"b", .3}};
 #define MIXED SGT_SAMPLINGS /* in addition to the samplings: the mix of the two sets */
+
+/* The first one refuses nothing. The others are for pools of blocks. */
+static const reader_fault faults[] = {
+    {.block_tokens = 512, .pool_blocks = 4},
+    {.block_tokens = 512, .pool_blocks = 1, .ring_error = EPERM},
+    {.block_tokens = 512, .pool_blocks = 2, .direct_error = EINVAL},
+    {.block_tokens = 512, .pool_blocks = 5, .most_bytes = 700},
+    {.block_tokens = 512, .pool_blocks = 7, .first_error = EINTR}};
 
 typedef struct job {
     const sgt_loader *l;
@@ -31,12 +47,23 @@ static uint16_t token_at(uint32_t shard, uint64_t i)
     return i % 97 == 5 * shard ? EOT : (uint16_t)((shard * 7919 + i * 31 + (i >> 8)) % EOT);
 }
 
+/* Write shard `shard` to a new file. */
+static void make_shard(const char *path, uint32_t shard)
+{
+    static uint8_t bytes[SGT_SHARD_HEADER + 2 * TOKENS];
+    sgt_error err;
+    sgt_shard_pack(bytes, &(sgt_shard_header){.tokens = TOKENS, .vocab = EOT + 1, .eot = EOT});
+    for (uint64_t i = 0; i < TOKENS; i++)
+        memcpy(bytes + SGT_SHARD_HEADER + 2 * i, &(uint16_t){token_at(shard, i)}, 2);
+    if (sgt_file_put(path, bytes, sizeof bytes, &err) < 0) fail(path, err.text);
+}
+
 static void make_shards(void)
 {
     static const char *const names[SHARDS] = {"a/train_000000.bin", "a/train_000001.bin",
                                               "b/train_000000.bin"};
     if (mkdir("a", 0777) < 0 || mkdir("b", 0777) < 0) fail("folders", "cannot make them");
-    for (uint32_t s = 0; s < SHARDS; s++) make_shard(names[s], s, TOKENS);
+    for (uint32_t s = 0; s < SHARDS; s++) make_shard(names[s], s);
 }
 
 /* ---- the expected content of a row ---- */
@@ -185,7 +212,8 @@ static void *drain(void *arg)
 
 /* ---- all of them at once ---- */
 
-static void run(sgt_reader reader, int sampling, uint64_t batches, uint64_t seed)
+static void run(sgt_reader reader, int sampling, const reader_fault *fault, uint64_t batches,
+                uint64_t seed)
 {
     resources before = count_resources();
     const char *name =
@@ -195,6 +223,7 @@ static void run(sgt_reader reader, int sampling, uint64_t batches, uint64_t seed
     sgt_loader_options o = {.size = sizeof o, .reader = reader, .batch = B, .seq = T, .seed = seed};
     job jobs[DRAWERS + 1];
     pthread_t threads[DRAWERS + 1];
+    set_faults(fault);
     if (sampling == MIXED) o.sets = mixed, o.set_count = 2;
     else o.data = "a", o.sampling = (sgt_sampling)sampling;
     if (sgt_loader_open(&l, &o, &err) < 0) fail(name, err.text);
@@ -215,11 +244,14 @@ int main(int argc, char **argv)
 {
     uint64_t batches = argument(argc, argv, 1, 1, 100000), seed = argument(argc, argv, 2, 0, 1);
     char folder[SCRATCH_SIZE];
-    enter_scratch(folder, "/tmp");
+    const uint64_t refusals = sizeof faults / sizeof *faults - 1;
+    enter_scratch(folder, "/var/tmp"); /* tmpfs is not read directly */
     make_shards();
+    batches /= (uint64_t)SGT_READERS * (MIXED + 1) + refusals;
     for (int r = 0; r < SGT_READERS; r++)
-        for (int s = 0; s <= MIXED; s++)
-            run((sgt_reader)r, s, batches / ((uint64_t)SGT_READERS * (MIXED + 1)), seed);
+        for (int s = 0; s <= MIXED; s++) run((sgt_reader)r, s, &faults[0], batches, seed);
+    for (uint64_t i = 1; i <= refusals; i++)
+        run(SGT_READER_URING, SGT_SAMPLING_BLOCK, &faults[i], batches, seed + i);
     remove_scratch(folder);
     return 0;
 }
