@@ -105,7 +105,7 @@ void check_run(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t n, c
     for (uint64_t k = first; k < first + n; k++) check_output(l, c, k, map, output_of_rows(l));
 }
 
-void check_stream(const sgt_loader *l, sgt_output output)
+static void check_stream(const sgt_loader *l, sgt_output output)
 {
     uint32_t T = l->o.seq, n = l->o.batch / l->o.ranks, width = T + !sgt_output_pairs(output);
     const sgt_stream_options o = {
@@ -125,6 +125,9 @@ void check_stream(const sgt_loader *l, sgt_output output)
         if (own.starts) {
             cr_assert_arr_eq(b->row_starts, own.row_starts, (n + 1) * sizeof *b->row_starts);
             cr_assert_arr_eq(b->starts, own.starts, own.row_starts[n] * sizeof *b->starts);
+            cr_assert_arr_eq(b->begins, own.begins, n * T * sizeof *b->begins);
+            cr_assert_arr_eq(b->positions, own.positions, n * T * sizeof *b->positions);
+            cr_assert_arr_eq(b->ids, own.ids, n * T * sizeof *b->ids);
         }
         for (uint32_t i = 0; i < n * (T + 1); i++) {
             uint32_t r = i / (T + 1), t = i % (T + 1);
@@ -135,6 +138,16 @@ void check_stream(const sgt_loader *l, sgt_output output)
         }
     }
     cr_assert_eq(k, 43);
+}
+
+void check_streams(sgt_sampling sampling)
+{
+    sgt_loader_options o = {.sampling = sampling, .batch = 7, .seq = 24, .seed = 1, .documents = 1};
+    for (int output = id_width == 4; output < SGT_OUTPUTS; output++) {
+        o.reader = (sgt_reader)(output % SGT_READERS);
+        scoped(sgt_loader) *l = open_loader("d", &o, NULL);
+        check_stream(l, (sgt_output)output);
+    }
 }
 
 void check_loader(const char *path, const sgt_loader_options *o, const reader_fault *fault,

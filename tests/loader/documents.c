@@ -79,13 +79,3 @@ void check_ranks(set_check *check, sgt_sampling sampling)
             check("d", &o, NULL);
         }
 }
-
-void check_streams(sgt_sampling sampling)
-{
-    sgt_loader_options o = {.sampling = sampling, .batch = 7, .seq = 24, .seed = 1, .documents = 1};
-    for (int output = id_width == 4; output < SGT_OUTPUTS; output++) {
-        o.reader = (sgt_reader)(output % SGT_READERS);
-        scoped(sgt_loader) *l = open_loader("d", &o, NULL);
-        check_stream(l, (sgt_output)output);
-    }
-}

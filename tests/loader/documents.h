@@ -27,13 +27,11 @@ void put_documents(const char *name, const uint64_t sizes[SHARDS], unsigned mean
 /* Write only the .idx file of shard s. */
 void put_documents_index(const char *path, int s);
 
-/* A check of the batches of set `path`. All three functions use folder d. check_short_reads calls
- * it with reads by io_uring that return only a few bytes, and without io_uring. check_ranks calls
- * it for each rank of 1, 2, 3, 4 and 6 ranks. check_streams compares streams in each output format
- * with what cursors read. */
+/* A check of the batches of set `path`. Both functions use folder d. check_short_reads calls it
+ * with reads by io_uring that return only a few bytes, and without io_uring. check_ranks calls it
+ * for each rank of 1, 2, 3, 4 and 6 ranks. */
 typedef void set_check(const char *path, const sgt_loader_options *o, const reader_fault *fault);
 void check_short_reads(set_check *check, sgt_sampling sampling);
 void check_ranks(set_check *check, sgt_sampling sampling);
-void check_streams(sgt_sampling sampling);
 
 #endif

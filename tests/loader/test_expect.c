@@ -99,17 +99,6 @@ Test(expect, steady_strides)
     }
 }
 
-/* If the reader accepts fewer windows than it asked for, every batch is still announced in time. */
-Test(expect, little_room)
-{
-    put_folder();
-    scoped(sgt_loader) *l = open_listening(SGT_SAMPLING_SHUFFLE);
-    scoped(sgt_cursor) *c = open_cursor(l);
-    heard.room = 2 * B;
-    check_run(l, c, 0, 40, NULL);
-    cr_assert(heard.missed == 2 && heard.met == 38 && heard.most == 2 * B);
-}
-
 /* Draw batches in any order: the rows are right, and a wrong guess is cancelled. */
 Test(expect, no_order)
 {
@@ -126,16 +115,6 @@ Test(expect, no_order)
     cr_assert_leq(heard.most, 3 * B);
 }
 
-/* Draw the batches with the largest possible indices. */
-Test(expect, end_of_64_bits)
-{
-    put_folder();
-    scoped(sgt_loader) *l = open_listening(SGT_SAMPLING_RANDOM);
-    scoped(sgt_cursor) *c = open_cursor(l);
-    check_run(l, c, UINT64_MAX / B - 9, 9, NULL);
-    cr_assert(heard.met == 7 && heard.waiting == 0 && heard.forgotten == 0);
-}
-
 /* Compare the first 60 batches of a loader with those of another. */
 static void expect_equal_batches(const sgt_loader *l, sgt_cursor *c, const sgt_loader *plain,
                                  sgt_cursor *other)
@@ -146,25 +125,6 @@ static void expect_equal_batches(const sgt_loader *l, sgt_cursor *c, const sgt_l
         must(read_rows(plain, other, k, want, why));
         cr_assert_arr_eq(rows, want, sizeof rows);
     }
-}
-
-/* All pieces of documents are announced, also those of documents that continue in the next shard:
- * batches with such documents are fetched in several turns. */
-Test(expect, documents)
-{
-    put_folder();
-    for (int i = 0; i < 2; i++) { /* documents begin near the ends of these shards */
-        const char *path = i ? "d/train_000004.bin" : "d/train_000000.bin";
-        for (uint64_t t = 10; t < 3000; t += 97) patch(path, 1024 + 2 * t, "\x50\xc4", 2);
-        patch(path, 1024 + 2 * ((i ? 3000 : 5000) - 5), "\x50\xc4", 2);
-    }
-    sgt_loader_options o = {.batch = B, .seq = T, .sampling = SGT_SAMPLING_DOCUMENTS};
-    scoped(sgt_loader) *l = open_listening(o.sampling), *plain = open_loader("d", &o, NULL);
-    scoped(sgt_cursor) *c = open_cursor(l), *other = open_cursor(plain);
-    expect_equal_batches(l, c, plain, other);
-    cr_assert_gt(heard.met, 60); /* more turns than batches */
-    cr_assert_leq(heard.missed, 2);
-    cr_assert_eq(heard.forgotten, 0);
 }
 
 /* With packed rows, all pieces are announced, as many at a time as the reader accepts. */
@@ -186,19 +146,4 @@ Test(expect, pieces_of_packed_rows)
     uint16_t rows[B * (T + 1)];
     cr_assert_eq(read_rows(l, c, 1000, rows, NULL), 0);
     cr_assert(heard.missed == 0 && heard.forgotten == 1);
-}
-
-/* A stream's batches are announced once their stride is known. */
-Test(expect, streams)
-{
-    put_folder();
-    scoped(sgt_loader) *l = open_listening(SGT_SAMPLING_SHUFFLE);
-    sgt_stream *s;
-    const sgt_loader_batch *b;
-    sgt_error err;
-    sgt_stream_options o = {.size = sizeof o, .first = 11, .count = 50};
-    must(sgt_stream_open(&s, l, &o, why));
-    while (sgt_stream_next(s, &b, &err) == 0) sgt_stream_release(s, b, NULL);
-    sgt_stream_close(s);
-    cr_assert(heard.missed == 2 && heard.met == 48 && heard.forgotten == 0);
 }

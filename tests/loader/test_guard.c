@@ -1,14 +1,9 @@
 /* test_guard.c: files that are cut short while mapped. Checks which batches fail, with which
  * message, and which still succeed. */
 #include <fcntl.h>
-#include <linux/userfaultfd.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "loader/base/file.h"
@@ -116,50 +111,6 @@ Test(guard, cut_with_wide_ids)
     cut_under(40500, 0);
 }
 
-/* Imitate a failing disk: userfaultfd makes accesses to the shard's pages fail, and the kernel
- * raises the same signal as for a failed read, with the same address and code. The file keeps its
- * size, so the error must name the disk as the cause. */
-Test(guard, disk_that_fails)
-{
-    struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_SIGBUS};
-    int32_t rows[B * (T + 1)];
-    unsigned failed = 0, good = 0;
-    sgt_error err;
-    guard();
-    cr_assert_eq(mkdir("d", 0777), 0);
-    put_three();
-    scoped(sgt_loader) *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
-    scoped(sgt_cursor) *c = NULL;
-    sgt_window w = {.shard = 1, .tokens = 1};
-    const void *first;
-    must(sgt_cursor_open(&c, l, why));
-    must(l->ops->fetch(c->reader_cursor, &w, 1, &first, why));
-    char *base = (char *)(uintptr_t)first - SGT_SHARD_HEADER, *bad = base + 7 * PAGE;
-    int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
-    if (fd < 0 || ioctl(fd, UFFDIO_API, &api) < 0) cr_skip_test("no userfaultfd here");
-    cr_assert_eq(mmap(bad, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
-                 (void *)bad);
-    struct uffdio_register page = {.range = {(uintptr_t)bad, PAGE},
-                                   .mode = UFFDIO_REGISTER_MODE_MISSING};
-    cr_assert_eq(ioctl(fd, UFFDIO_REGISTER, &page), 0);
-    for (uint64_t k = 0; k < 60; k++) {
-        int rc = read_i32_rows(l, c, k, rows, &err);
-        if (rc == 0) {
-            cr_assert(!failed || !past(l, k, 1, 7 * PAGE), "batch %lu has windows behind the page",
-                      k);
-            check_rows(l, k, rows);
-            good++;
-            continue;
-        }
-        cr_assert(rc == SGT_EIO && past(l, k, 1, 7 * PAGE), "%s", err.text);
-        cr_assert_str_eq(err.text, "d/train_000001.bin: at byte 28672: cannot read: the disk "
-                                   "failed, or the file was cut short while in use");
-        failed++;
-    }
-    cr_assert(failed && good);
-    close(fd);
-}
-
 /* A stream's threads block most signals, but must not block SIGBUS. */
 Test(guard, streams)
 {
@@ -185,33 +136,6 @@ Test(guard, streams)
         cr_assert(rc == SGT_EIO && past(l, good, 1, 5 * PAGE) && !past(l, good - 1, 1, 5 * PAGE),
                   "%u: %s", good, err.text);
     }
-}
-
-/* Rows of documents consist of pieces, and each piece is checked when it is copied. */
-Test(guard, documents)
-{
-    int32_t rows[B * (T + 1)];
-    sgt_error err;
-    int failed = 0;
-    guard();
-    cr_assert_eq(mkdir("d", 0777), 0);
-    put_three();
-    uint64_t starts[LEN / 1000];
-    for (size_t i = 0; i < LEN / 1000; i++) starts[i] = 1000 * i;
-    for (int i = 0; i < 3; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "d/train_%06d.idx", i);
-        put_bytes(name, starts, sizeof starts);
-    }
-    scoped(sgt_loader) *l = open_mapped("d", SGT_SAMPLING_DOCUMENTS);
-    scoped(sgt_cursor) *c = open_cursor(l);
-    cut(5 * PAGE, 1);
-    for (uint64_t k = 0; k < 30; k++) {
-        int rc = read_i32_rows(l, c, k, rows, &err);
-        cr_assert(rc == 0 ? !past(l, k, 1, 5 * PAGE) : rc == SGT_EIO && touches(l, k, 1));
-        failed += rc < 0;
-    }
-    cr_assert_gt(failed, 0);
 }
 
 /* ---- without the guard ---- */

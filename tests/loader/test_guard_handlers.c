@@ -1,8 +1,6 @@
 /* test_guard_handlers.c: SIGBUS at addresses outside the loader's maps: handlers that were
- * installed before the guard, default actions, and loaders that are opened and closed at the same
- * time. */
+ * installed before the guard, and default actions. */
 #include <fcntl.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -14,8 +12,6 @@
 #include "tests/loader/guard.h"
 
 TestSuite(guard_handlers, .init = enter_scratch, .fini = leave_scratch);
-
-/* ---- addresses outside the loader's maps ---- */
 
 /* Map a file of the test's own and cut it to 0 bytes, so that every access to the map raises
  * SIGBUS. Return the map. */
@@ -171,35 +167,4 @@ Test(guard_handlers, what_the_system_does_by_itself)
     cr_assert_eq(ended_by(ignored_fault), SIGBUS);
     cr_assert_eq(ended_by(ignored_sent), 0);
     cr_assert_eq(ended_by(once), SIGBUS);
-}
-
-/* ---- loaders come and go ---- */
-
-static int stop;
-
-static void *open_and_close(void *unused)
-{
-    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
-        sgt_loader_close(open_mapped("d", SGT_SAMPLING_RANDOM));
-    return unused;
-}
-
-/* A thread raises and handles faults of its own while loaders change the list that the guard's
- * handler walks. */
-Test(guard_handlers, loaders_come_and_go)
-{
-    pthread_t id[3];
-    handle(with_info, NULL, SA_SIGINFO);
-    guard();
-    cr_assert_eq(mkdir("d", 0777), 0);
-    put_three();
-    volatile char *p = own_map();
-    for (int i = 0; i < 3; i++) cr_assert_eq(pthread_create(&id[i], NULL, open_and_close, NULL), 0);
-    for (int i = 0; i < 3000; i++) {
-        cr_assert_eq(touch(p + i), 1);
-        cr_assert_eq(caught, (void *)(p + i));
-    }
-    __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
-    for (int i = 0; i < 3; i++) pthread_join(id[i], NULL);
-    cr_assert_eq(times, 3000);
 }

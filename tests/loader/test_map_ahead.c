@@ -73,15 +73,3 @@ Test(map_ahead, maps_what_is_cached)
     /* the file is shorter than its map, which raises no SIGBUS */
     cr_assert_leq(mapped(NULL, shorten), 3 << 10);
 }
-
-Test(map_ahead, leaves_no_file_open)
-{
-    sgt_loader_options o = {.reader = SGT_READER_MMAP, .batch = 2, .seq = 1024};
-    put_shard(path, 1, 10 << 20);
-    unsigned before = open_descriptors();
-    for (int i = 0; i < 10; i++) {
-        scoped(sgt_loader) *l = open_loader(path, &o, NULL);
-        scoped(sgt_cursor) *c = open_cursor(l), *d = open_cursor(l);
-    }
-    cr_assert_eq(open_descriptors(), before);
-}

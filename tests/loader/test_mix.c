@@ -1,6 +1,6 @@
 /* test_mix.c: the order of the rows of several sets, compared with a slow model that follows mix.h,
- * and with recorded values. Also the properties that mix.h promises: exact epochs, exact shares,
- * rows in order. */
+ * and with recorded values. Also the limits of weights and of the number of windows. test_draws.c and
+ * test_sets.c compare the windows of a mix with those of its sets. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -62,11 +62,6 @@ static sgt_mix mix_of(const recipe *r, sgt_sampling sampling, uint64_t seed)
 
 static sgt_mix_memo *memo_of(const sgt_mix *m) { return calloc(1, sgt_mix_memo_bytes(m)); }
 
-static uint64_t share_of(const sgt_mix *m, uint32_t set)
-{
-    return m->shares_before[set + 1] - m->shares_before[set];
-}
-
 /* ---- the model ---- */
 
 typedef struct model {
@@ -101,28 +96,26 @@ static wide total(const model *m, uint32_t i, uint32_t j)
     return sum;
 }
 
-/* Return how many of the first `rows` rows belong to set `set`. *halvings: the number of halvings
- * that lead to that set. */
-static wide model_count(const model *m, uint32_t set, wide rows, unsigned *halvings)
+/* Return how many of the first `rows` rows belong to set `set`. */
+static uint64_t model_count(const model *m, uint32_t set, wide rows)
 {
     uint32_t i = 0, j = m->sets;
-    for (*halvings = 0; j - i > 1; ++*halvings) {
+    while (j - i > 1) {
         uint32_t h = (i + j) / 2;
         wide left = rows * total(m, i, h) / total(m, i, j);
         if (set < h) j = h, rows = left;
         else i = h, rows -= left;
     }
-    return rows;
+    return (uint64_t)rows;
 }
 
 static void model_turn(const model *m, uint64_t turn, uint32_t set[64], uint64_t row[64])
 {
     uint64_t next[MOST];
     uint32_t n = 0;
-    unsigned halvings;
     for (uint32_t i = 0; i < m->sets; i++) {
-        next[i] = (uint64_t)model_count(m, i, (wide)turn * 64, &halvings);
-        uint64_t end = (uint64_t)(model_count(m, i, (wide)turn * 64 + 64, &halvings) - next[i]);
+        next[i] = model_count(m, i, (wide)turn * 64);
+        uint64_t end = model_count(m, i, (wide)turn * 64 + 64) - next[i];
         for (uint64_t k = 0; k < end; k++) set[n++] = i;
     }
     cr_assert_eq(n, 64);
@@ -140,11 +133,14 @@ static void check_turn(const model *want, const sgt_mix *m, sgt_mix_memo *memo, 
     uint32_t set[64];
     uint64_t row[64], own, alone;
     model_turn(want, turn, set, row);
+    for (uint32_t i = 0; i < m->sets; i++)
+        cr_assert_eq(sgt_mix_drawn(m, i, turn * 64), model_count(want, i, (wide)turn * 64));
     for (uint64_t j = 0; j < 64; j++) {
         uint32_t s = sgt_mix_row(m, memo, turn * 64 + j, &own);
         cr_assert(s == set[j] && own == row[j], "row %lu: %lu of set %u, expected %lu of %u",
                   turn * 64 + j, own, s, row[j], set[j]);
         cr_assert(sgt_mix_row(m, NULL, turn * 64 + j, &alone) == s && alone == own);
+        cr_assert_eq(sgt_mix_drawn(m, s, turn * 64 + j), own);
     }
 }
 
@@ -153,7 +149,12 @@ static void check_model(const recipe *r, uint64_t seed)
     scoped(sgt_mix) m = mix_of(r, SGT_SAMPLING_SHUFFLE, seed);
     scoped_memory sgt_mix_memo *memo = memo_of(&m);
     model want = model_of(r, seed);
-    for (uint32_t i = 0; i < r->sets; i++) cr_assert_eq(share_of(&m, i), want.shares[i]);
+    for (uint32_t i = 0; i < r->sets; i++) {
+        /* after every multiple of 64 N rows, each set has had exactly its share */
+        uint64_t share = m.shares_before[i + 1] - m.shares_before[i];
+        cr_assert_eq(share, want.shares[i]);
+        cr_assert_eq(sgt_mix_drawn(&m, i, 192 * m.shares_before[m.sets]), 192 * share);
+    }
     for (uint64_t turn = 0; turn < 60; turn++) check_turn(&want, &m, memo, turn);
     for (uint64_t k = 0; k < 60; k++) /* random rows, up to the largest row number */
         check_turn(&want, &m, memo, sgt_philox_u64(3, k, 0) >> (6 + k % 50));
@@ -170,99 +171,7 @@ Test(mix, equals_the_slow_model)
     }
 }
 
-/* ---- what mix.h promises ---- */
-
-/* Check that after `rows` rows the count of each set differs from its share of the rows by less
- * than the number of halvings. */
-static void check_share(const model *want, const sgt_mix *m, uint64_t rows)
-{
-    wide all = total(want, 0, want->sets), sum = 0;
-    for (uint32_t i = 0; i < want->sets; i++) {
-        unsigned halvings;
-        wide count = sgt_mix_drawn(m, i, rows), exact = (wide)rows * want->shares[i];
-        cr_assert_eq(count, model_count(want, i, rows, &halvings));
-        wide off = count * all > exact ? count * all - exact : exact - count * all;
-        cr_assert_lt(off, halvings * all);
-        sum += count;
-    }
-    cr_assert_eq(sum, rows);
-}
-
-Test(mix, proportions_hold_at_every_turn)
-{
-    recipe most = many();
-    for (size_t i = 0; i <= sizeof recipes / sizeof *recipes; i++) {
-        const recipe *r = i < sizeof recipes / sizeof *recipes ? &recipes[i] : &most;
-        scoped(sgt_mix) m = mix_of(r, SGT_SAMPLING_SHUFFLE, 5);
-        model want = model_of(r, 5);
-        for (uint64_t turn = 0; turn < 300; turn++) check_share(&want, &m, turn * 64);
-        for (uint64_t k = 0; k < 300; k++)
-            check_share(&want, &m, sgt_philox_u64(4, k, 0) >> (k % 60) & ~(uint64_t)63);
-    }
-}
-
-/* After every multiple of 64 N rows each set has had exactly its share. The rows of each set are 0,
- * 1, 2, ... in order, and sgt_mix_drawn gives their number after each row. */
-Test(mix, exact_and_in_order)
-{
-    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
-        scoped(sgt_mix) m = mix_of(&recipes[i], SGT_SAMPLING_SHUFFLE, 8);
-        scoped_memory sgt_mix_memo *memo = memo_of(&m);
-        uint64_t next[MOST] = {0}, own, all = m.shares_before[m.sets];
-        for (uint64_t row = 0; row < 3000; row++) {
-            for (uint32_t s = 0; s < m.sets; s++) cr_assert_eq(sgt_mix_drawn(&m, s, row), next[s]);
-            uint32_t set = sgt_mix_row(&m, memo, row, &own);
-            cr_assert_lt(set, m.sets);
-            cr_assert_eq(own, next[set]++);
-        }
-        for (uint64_t k = 1; k < 4; k++)
-            for (uint32_t s = 0; s < m.sets; s++)
-                cr_assert_eq(sgt_mix_drawn(&m, s, 64 * k * all), 64 * k * share_of(&m, s));
-    }
-}
-
-/* The rows of a set are those of its sampler, which has a seed of its own. Every window occurs once
- * per epoch. */
-Test(mix, rows_are_the_samplers)
-{
-    const recipe *r = &recipes[3];
-    for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
-        scoped(sgt_mix) m = mix_of(r, (sgt_sampling)sampling, 77);
-        scoped_memory sgt_mix_memo *memo = memo_of(&m);
-        sgt_sampler alone[MOST];
-        for (uint32_t s = 0; s < r->sets; s++)
-            cr_assert_eq(sgt_sampler_init(&alone[s], (sgt_sampling)sampling,
-                                          sgt_philox_u64(77, s, 8), T, r->tokens[s], 2, NULL),
-                         0);
-        for (uint64_t k = 0; k < 4000; k++) {
-            uint64_t row = k < 2000 ? k : sgt_philox_u64(6, k, 0), own;
-            uint32_t set = sgt_mix_row(&m, NULL, row, &own);
-            sgt_window w, want = sgt_sampler_window(&alone[set], NULL, own);
-            sgt_mix_windows(&m, memo, row, 1, 1, &w);
-            cr_assert(w.shard == want.shard + 2 * set && w.offset == want.offset &&
-                      w.tokens == T + 1);
-        }
-        for (uint32_t s = 0; s < r->sets; s++) sgt_sampler_free(&alone[s]);
-    }
-}
-
-/* A mix of one set gives exactly the rows of its sampler with the run's seed, for any row
- * number. */
-Test(mix, one_set_is_itself)
-{
-    for (int weighted = 0; weighted < 2; weighted++) {
-        recipe r = {1, {weighted ? 0.3 : 0}, {{1000, 333}}};
-        scoped(sgt_mix) m = mix_of(&r, SGT_SAMPLING_SHUFFLE, 99);
-        scoped(sgt_sampler) s;
-        cr_assert_eq(sgt_sampler_init(&s, SGT_SAMPLING_SHUFFLE, 99, T, r.tokens[0], 2, NULL), 0);
-        for (uint64_t k = 0; k < 2000; k++) {
-            uint64_t row = k < 1000 ? k : sgt_philox_u64(1, k, 0);
-            sgt_window w = sgt_mix_window(&m, row), want = sgt_sampler_window(&s, NULL, row);
-            cr_assert(w.shard == want.shard && w.offset == want.offset);
-            cr_assert_eq(sgt_mix_drawn(&m, 0, row), row);
-        }
-    }
-}
+/* ---- properties ---- */
 
 /* Each of two sets has half of the rows. If the order were the same in all turns (64 rows here),
  * one of two ranks might never see one of the sets. */

@@ -1,8 +1,7 @@
 /* test_pack.c: plans of packed rows. Over random sets, they are compared with a slow plan that
- * writes out every list as pack.h defines it. Also sets of few documents, and recorded values, so
- * that no run's rows ever change by accident. */
+ * writes out every list as pack.h defines it. Also recorded values, so that no run's rows ever
+ * change by accident. */
 #include <criterion/criterion.h>
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -203,114 +202,6 @@ Test(pack, equals_the_slow_plan)
         uint32_t T = 1 + (uint32_t)below(which, 1 << 22, ROOM - 1);
         if (fills_a_row(T)) check_set(which, T);
     }
-}
-
-/* Any row number up to the largest gives a full row, without computing those before it. */
-Test(pack, far_away)
-{
-    make_set(33);
-    count = 100;
-    for (uint64_t d = 0; d < count; d++) lengths[d] = 1 + below(1, d, 50);
-    scoped(sgt_pack) p;
-    cr_assert_eq(sgt_pack_init(&p, 40, source(), "d", NULL), 0);
-    for (uint64_t row = UINT64_MAX - 1000; row < UINT64_MAX; row++) {
-        sgt_pack_piece got[ROOM];
-        uint32_t n = sgt_pack_row(&p, NULL, row, got, 41), sum = 0;
-        for (uint32_t k = 0; k < n; k++) sum += got[k].tokens;
-        cr_assert_eq(sum, 41);
-    }
-}
-
-/* ---- tiny sets ---- */
-
-Test(pack, one_document)
-{
-    sgt_pack p;
-    sgt_pack_piece got[8];
-    count = 1;
-    for (lengths[0] = 8; lengths[0] < 100; lengths[0] += 13) {
-        cr_assert_eq(sgt_pack_init(&p, 7, source(), "d", NULL), 0);
-        cr_assert_eq(sgt_pack_epoch_rows(&p), 1);
-        for (uint64_t row = 0; row < 5; row++) {
-            cr_assert_eq(sgt_pack_row(&p, NULL, row, got, 8), 1);
-            cr_assert(got[0].place == 1000 && got[0].tokens == 8);
-        }
-        cr_assert(p.tokens == lengths[0] && p.kept == 8);
-        sgt_pack_free(&p);
-    }
-}
-
-Test(pack, less_than_a_row)
-{
-    sgt_pack p;
-    count = 3;
-    lengths[0] = lengths[1] = 2;
-    lengths[2] = 3;
-    cr_assert_eq(sgt_pack_init(&p, 6, source(), "d", NULL), 0);
-    sgt_pack_free(&p);
-    expect_failure(sgt_pack_init(&p, 7, source(), "d", why), SGT_EFORMAT,
-                   "d: its 3 documents have 7 tokens, and a packed row takes 8 (take a shorter "
-                   "sequence length, or more text)");
-}
-
-/* ---- size and values ---- */
-
-/* Give document lengths like those of a web corpus: half are below 630 tokens, and some are twenty
- * times as long. */
-static void many(void *ctx, uint64_t n, uint64_t *place, uint64_t *tokens)
-{
-    (void)ctx;
-    sgt_philox4 u = sgt_philox(3, n, 0);
-    uint64_t log = 430 + ((uint64_t)u.x[0] + u.x[1] + u.x[2]) / 3 * 1000 / UINT32_MAX,
-             whole = log / 100;
-    *place = n;
-    *tokens = ((uint64_t)1 << whole) + ((log % 100) << whole) / 100; /* about 2^(log / 100) */
-}
-
-/* Return the fraction of tokens that nanochat's loader would crop. It fills each row with the best
- * fitting of 1,000 buffered documents. */
-static double nanochat_crops(uint64_t rows, uint32_t width)
-{
-    enum { BUFFER = 1000 };
-    static uint64_t buffer[BUFFER];
-    uint64_t next = 0, place, held = 0, seen = 0, kept = 0;
-    for (uint64_t row = 0; row < rows; row++, kept += width)
-        for (uint64_t free = width; free;) {
-            uint64_t fits = BUFFER, least = 0;
-            while (held < BUFFER) many(NULL, next++, &place, &buffer[held++]);
-            for (uint64_t i = 0; i < BUFFER; i++) {
-                if (buffer[i] <= free && (fits == BUFFER || buffer[i] > buffer[fits])) fits = i;
-                if (buffer[i] < buffer[least]) least = i;
-            }
-            if (fits == BUFFER) fits = least;
-            seen += buffer[fits];
-            free -= buffer[fits] < free ? buffer[fits] : free;
-            buffer[fits] = buffer[--held];
-        }
-    return 1 - (double)kept / (double)seen;
-}
-
-Test(pack, crops_no_more_than_nanochat)
-{
-    scoped(sgt_pack) p;
-    sgt_pack_source from = {20000, many, NULL, 0};
-    cr_assert_eq(sgt_pack_init(&p, 2048, &from, "d", NULL), 0);
-    double ours = 1 - (double)p.kept / (double)p.tokens, theirs = nanochat_crops(8000, 2049);
-    cr_assert(ours < theirs && ours < .35, "%.4f, nanochat %.4f", ours, theirs);
-}
-
-/* A finished plan takes 8 bytes per document and little more, whatever was needed to compute it. */
-Test(pack, memory)
-{
-    enum { MANY = 1 << 19 };
-    scoped(sgt_pack) p;
-    sgt_pack_source from = {MANY, many, NULL, 0};
-    struct mallinfo2 before = mallinfo2();
-    cr_assert_eq(sgt_pack_init(&p, 1024, &from, "d", NULL), 0);
-    struct mallinfo2 after = mallinfo2();
-    uint64_t used = after.uordblks + after.hblkhd - before.uordblks - before.hblkhd;
-    cr_assert_lt(used, 8 * MANY + MANY / 2, "%lu bytes", used);
-    cr_assert_lt(p.run_count, 4096);
 }
 
 static void some(void *ctx, uint64_t n, uint64_t *place, uint64_t *tokens)

@@ -157,33 +157,6 @@ Test(preload, the_first_bad_id_is_named)
     }
 }
 
-/* Test sgt_resident with cachestat (Linux 6.5) and with mincore. */
-Test(preload, what_is_in_the_page_cache)
-{
-    for (int old = 0; old < 2; old++) {
-        char byte;
-        set_faults(&(reader_fault){.no_cachestat = old});
-        put_raw("f", 0, 1 << 16);
-        int fd = open("f", O_RDONLY);
-        cr_assert(fd >= 0);
-        cr_assert_eq(sgt_resident(fd, 0, 1 << 17), 1);
-        cr_assert(fsync(fd) == 0 && posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0 &&
-                  posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) == 0);
-        if (sgt_resident(fd, 4096, 4096)) {
-            close(fd);
-            cr_skip_test("this file system has no pages to drop");
-        }
-        cr_assert_eq(sgt_resident(fd, 0, 1 << 17), 0);
-        cr_assert_eq(pread(fd, &byte, 1, 4096), 1);
-        cr_assert_eq(sgt_resident(fd, 4096, 4096), 1);
-        cr_assert_eq(sgt_resident(fd, 4097, 4095), 1);
-        cr_assert_eq(sgt_resident(fd, 4096, 4097), 0);
-        cr_assert_eq(sgt_resident(fd, 4095, 4096), 0);
-        cr_assert_eq(sgt_resident(fd, 0, 1 << 17), 0);
-        close(fd);
-    }
-}
-
 /* ---- a shard that is cut while it is read ---- */
 
 /* LONG: tokens of the shard, which has 40 MiB; LEFT: bytes of the file after the cut */

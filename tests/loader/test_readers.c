@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "loader/base/file.h"
@@ -193,23 +192,6 @@ Test(readers, ranks_share_a_batch)
     }
 }
 
-/* A batches of B rows each have the same rows as one batch of A*B rows, so gradient accumulation
- * sees the same data. */
-Test(readers, accumulation_sees_the_rows_of_one_large_batch)
-{
-    put_folder();
-    enum { T = 16 };
-    uint16_t large[24 * (T + 1)], small[4 * (T + 1)];
-    sgt_loader_options o = {.batch = 24, .seq = T}, p = {.batch = 4, .seq = T};
-    scoped(sgt_loader) *a = open_loader("d", &o, NULL), *b = open_loader("d", &p, NULL);
-    scoped(sgt_cursor) *ca = open_cursor(a), *cb = open_cursor(b);
-    for (uint64_t k = 0; k < 120; k++) {
-        if (k % 6 == 0) must(read_rows(a, ca, k / 6, large, why));
-        must(read_rows(b, cb, k, small, why));
-        cr_assert_arr_eq(small, large + k % 6 * 4 * (T + 1), sizeof small);
-    }
-}
-
 Test(readers, one_file_and_raw_files)
 {
     static const uint32_t second[] = {1}, both[] = {7, 8};
@@ -363,23 +345,6 @@ Test(readers, rows_past_64_bits)
         "batch 3074457345618258602: its rows, 6 a batch, are past the 64 bits that number them");
 }
 
-Test(readers, more_than_memory)
-{
-    char name[64];
-    uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGE_SIZE);
-    cr_assert_eq(mkdir("d", 0777), 0);
-    /* sparse files of 4 GiB each, which take no space on disk */
-    for (uint64_t i = 0; i <= machine >> 32; i++) {
-        snprintf(name, sizeof name, "d/train_%06lu.bin", i);
-        put_sparse(name);
-    }
-    expect_failure_about(open_only("d", NULL, why), SGT_ENOMEM,
-                         "it cannot be preloaded (use the reader mmap or uring, which "
-                         "need no memory for it)");
-    sgt_loader_options o = {.reader = SGT_READER_MMAP};
-    must(open_only("d", &o, why));
-}
-
 /* Write to `root` the files of a container with a memory limit of `most` bytes, of which `used` are
  * in use. Both are texts of 7 digits. */
 static void put_container(const char *root, const char *most, const char *used)
@@ -512,43 +477,4 @@ Test(readers, memory_that_goes_while_a_copy_is_filled)
     cr_assert_str_eq(said.last,
                      "the set takes 3 MiB and this process's control group (container) has 1 MiB "
                      "of free memory for data: reading with mmap instead");
-}
-
-/* Two sparse shards of 2^31 - 1 tokens, 4 GiB each: windows beyond offsets of 2 GiB and 4 GiB are
- * read correctly. */
-Test(readers, huge_shards)
-{
-    enum { T = 100, ROWS = 300 };
-    cr_assert_eq(mkdir("d", 0777), 0);
-    for (uint32_t i = 0; i < 2; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "d/train_%06u.bin", i);
-        put_sparse(name);
-    }
-    for (int reader = SGT_READER_MMAP; reader < SGT_READERS; reader++) {
-        sgt_loader_options o = {
-            .reader = (sgt_reader)reader, .batch = 4, .seq = T, .seed = (uint64_t)reader};
-        clock_t begin = clock();
-        scoped(sgt_loader) *l = open_loader("d", &o, NULL);
-        /* Opening must not read the 8 GiB. This is CPU time, so a busy machine does not matter. */
-        cr_assert_lt(clock() - begin, CLOCKS_PER_SEC / 10);
-        uint64_t far = 0;
-        cr_assert_eq(l->set.tokens, 2 * MOST_TOKENS);
-        for (uint64_t row = 0; row < ROWS; row++) {
-            uint16_t ids[T + 1];
-            uint32_t shard;
-            uint64_t at;
-            sgt_loader_window(l, row, &shard, &at);
-            for (uint32_t t = 0; t <= T; t++) ids[t] = (uint16_t)token_at(shard, at + t);
-            patch(sgt_loader_shard_path(l, shard), 1024 + 2 * at, ids, sizeof ids);
-            far += at > 1 << 30;
-        }
-        cr_assert_gt(far, ROWS / 4);
-        /* open it again, because the loader refuses shards that were written to after it was
-         * opened */
-        sgt_loader_close(l);
-        l = open_loader("d", &o, NULL);
-        scoped(sgt_cursor) *c = open_cursor(l);
-        for (uint64_t k = 0; k < ROWS / 4; k++) check_batch(l, c, k, NULL);
-    }
 }

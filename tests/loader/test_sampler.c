@@ -1,6 +1,6 @@
 /* test_sampler.c: sampling, compared with a slow model that writes out every list as sampler.h
- * defines it. Also the statistical properties of permutations, and recorded values, so that no run's
- * order ever changes by accident. */
+ * defines it. Also permutations of any size, and recorded values, so that no run's order ever changes
+ * by accident. test_draws.c compares rows drawn in any order with those drawn one by one. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,45 +185,6 @@ Test(sampler, permutation_of_huge_sizes)
     }
 }
 
-/* Return whether counts with equal expectation are plausible by a chi-squared test, within 6
- * standard deviations. A correct sampler fails once in a hundred million. Keys and seeds are fixed,
- * so the result never changes. */
-static int even(const uint64_t *counts, size_t cells, double expected)
-{
-    double chi = 0, freedom = (double)cells - 1;
-    for (size_t i = 0; i < cells; i++)
-        chi += ((double)counts[i] - expected) * ((double)counts[i] - expected) / expected;
-    return chi <= freedom || (chi - freedom) * (chi - freedom) < 36 * 2 * freedom;
-}
-
-/* Over many keys, every item is moved to every position equally often, and every distance between
- * neighbours is equally frequent. */
-Test(sampler, permutation_looks_random)
-{
-    enum { KEYS = 60000, MOST = 37 };
-    static const uint64_t sizes[] = {2, 3, 5, 6, 10, 16, 23, 37};
-    static uint64_t where[MOST * MOST], step[MOST];
-    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
-        uint64_t n = sizes[k];
-        memset(where, 0, sizeof where);
-        memset(step, 0, sizeof step);
-        for (uint64_t key = 0; key < KEYS; key++) {
-            sgt_permutation p;
-            sgt_permutation_init(&p, key, n);
-            uint64_t before = 0;
-            for (uint64_t i = 0; i < n; i++) {
-                uint64_t to = sgt_permute(&p, i);
-                where[i * n + to]++;
-                if (i) step[(to + n - before) % n]++;
-                before = to;
-            }
-        }
-        cr_assert(even(where, n * n, (double)KEYS / (double)n), "n %lu: places", n);
-        cr_assert_eq(step[0], 0);
-        if (n > 2) cr_assert(even(step + 1, n - 1, (double)KEYS), "n %lu: steps", n);
-    }
-}
-
 /* ---- windows ---- */
 
 typedef struct set {
@@ -278,25 +239,6 @@ Test(sampler, equals_the_slow_model)
                 check_set(&sets[i], (sgt_sampling)sampling, seed * 0x123456789abcdef);
 }
 
-/* A memo that was filled by rows of other epochs and other pools of blocks gives the same rows as
- * no memo. */
-Test(sampler, rows_in_any_order)
-{
-    const set *d = &sets[10];
-    for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
-        scoped(sgt_sampler) s;
-        sgt_sampler_memo memo = {0};
-        cr_assert_eq(
-            sgt_sampler_init(&s, (sgt_sampling)sampling, 5, d->T, d->tokens, d->shards, NULL), 0);
-        for (uint64_t i = 0; i < 5000; i++) {
-            uint64_t row = sgt_philox_u64(9, i, 0) % (4 * s.windows);
-            sgt_window w = sgt_sampler_window(&s, &memo, row),
-                       alone = sgt_sampler_window(&s, NULL, row);
-            cr_assert(w.shard == alone.shard && w.offset == alone.offset);
-        }
-    }
-}
-
 /* Different seeds give different orders. */
 Test(sampler, seeds_differ)
 {
@@ -312,28 +254,6 @@ Test(sampler, seeds_differ)
             same += sgt_sampler_window(&a, NULL, row).offset ==
                     sgt_sampler_window(&b, NULL, row).offset;
         cr_assert_lt(same, 10);
-    }
-}
-
-/* A set of 10 TB: 50,000 shards of 100 million tokens. Any batch is found as fast as the first. */
-Test(sampler, ten_terabytes)
-{
-    enum { SHARDS = 50000 };
-    scoped_memory uint64_t *tokens = malloc(SHARDS * sizeof *tokens);
-    for (uint32_t i = 0; i < SHARDS; i++) tokens[i] = 100000000;
-    for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
-        scoped(sgt_sampler) s;
-        sgt_sampler_memo memo = {0};
-        cr_assert_eq(sgt_sampler_init(&s, (sgt_sampling)sampling, 1, 1024, tokens, SHARDS, NULL),
-                     0);
-        cr_assert_eq(s.windows,
-                     SHARDS * (100000000ull / 1024 - (sampling != SGT_SAMPLING_SEQUENTIAL)));
-        for (uint64_t row = 123456789ull * 32; row < 123456790ull * 32; row++) {
-            sgt_window w = sgt_sampler_window(&s, &memo, row),
-                       far = sgt_sampler_window(&s, &memo, UINT64_MAX - row);
-            cr_assert(w.shard < SHARDS && w.offset + 1025 <= 100000000);
-            cr_assert(far.shard < SHARDS && far.offset + 1025 <= 100000000);
-        }
     }
 }
 

@@ -1,7 +1,6 @@
 /* test_set.c: which shards a set uses, and the messages about those that it does not use. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -271,27 +270,6 @@ Test(set, what_sgt_tokenize_has_not_finished_is_refused)
      * exists */
     put_manifest(3, 3000);
     cr_assert_eq(info_of("d", NULL).shards, 2);
-}
-
-/* A set has more shards than the process may have files open: every reader must work. */
-Test(set, more_shards_than_descriptors)
-{
-    struct rlimit few = {64, 64};
-    cr_assert_eq(mkdir("d", 0777), 0);
-    for (uint32_t i = 0; i < 200; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "d/train_%06u.bin", i);
-        put_shard(name, i, 100);
-    }
-    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
-    for (int reader = 0; reader < SGT_READERS; reader++)
-        for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
-            sgt_loader_options o = {.reader = (sgt_reader)reader,
-                                    .sampling = (sgt_sampling)sampling,
-                                    .batch = 32,
-                                    .seq = 16};
-            check_loader("d", &o, NULL, NULL);
-        }
 }
 
 /* The address space is limited (RLIMIT_AS) to less than the maps need. */

@@ -55,10 +55,10 @@ Test(sets, readers_agree)
 
 /* Row r of the mix is the row that mix.h defines: it equals a row of a loader that opens only the
  * row's set. */
-Test(sets, rows_are_those_of_each_set)
+static void check_rows(sgt_sampling sampling)
 {
-    put_sets();
-    sgt_loader_options o = mixed(three, 3), alone = {.batch = 6, .seq = 16};
+    sgt_loader_options o = mixed(three, 3), alone = {.batch = 6, .seq = 16, .sampling = sampling};
+    o.sampling = sampling;
     sgt_loader *l = open_loader(NULL, &o, NULL), *own[3];
     uint64_t next[3] = {0}, at, want_at;
     uint32_t shard, want;
@@ -79,6 +79,13 @@ Test(sets, rows_are_those_of_each_set)
     cr_assert_leq(llabs((long long)next[1] - 750), 64);
     for (uint32_t s = 0; s < 3; s++) sgt_loader_close(own[s]);
     sgt_loader_close(l);
+}
+
+Test(sets, rows_are_those_of_each_set)
+{
+    put_sets();
+    for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++)
+        check_rows((sgt_sampling)sampling);
 }
 
 static uint64_t hash_of(const sgt_loader_set *sets, uint32_t n)

@@ -149,30 +149,8 @@ Test(starts, of_several_sets)
 Test(starts, streams_carry_them)
 {
     put_set("d", 1);
-    for (int output = SGT_OUTPUT_U16; output < SGT_OUTPUTS; output++)
-        for (int sampling = 0; sampling < SGT_SAMPLING_PACKED; sampling++) {
-            sgt_loader_options o = {
-                .batch = B, .seq = T, .documents = 1, .sampling = (sgt_sampling)sampling};
-            scoped(sgt_loader) *l = open_loader("d", &o, NULL);
-            sgt_stream_options so = {.size = sizeof so,
-                                     .first = 5,
-                                     .count = 60,
-                                     .threads = 3,
-                                     .output = (sgt_output)output};
-            scoped(sgt_stream) *s = NULL;
-            const sgt_loader_batch *b, *held = NULL;
-            sgt_error err;
-            uint64_t k = 5;
-            must(sgt_stream_open(&s, l, &so, why));
-            for (; sgt_stream_next(s, &b, &err) == 0; k++, held = b) {
-                check_rows(l, k, b);
-                if (k == 5) continue;
-                /* the starts of a batch stay valid as long as the batch is held */
-                check_rows(l, k - 1, held);
-                sgt_stream_release(s, held, NULL);
-            }
-            cr_assert_eq(k, 65);
-        }
+    for (int sampling = 0; sampling < SGT_SAMPLING_PACKED; sampling++)
+        check_streams((sgt_sampling)sampling);
 }
 
 Test(starts, only_where_they_are_asked_for)
@@ -213,11 +191,6 @@ Test(starts, of_no_document)
     for (uint32_t r = 0; r <= B; r++) cr_assert_eq(b.row_starts[r], 0);
 }
 
-static int open_documents(const char *path, sgt_error *err)
-{
-    return open_only(path, &(sgt_loader_options){.batch = B, .seq = T, .documents = 1}, err);
-}
-
 /* Without .idx files, rows are searched for end-of-text ids. Row widths are around the length of a
  * search step, and documents start at every position, including the first and the last. */
 Test(starts, of_rows_of_any_width)
@@ -242,14 +215,4 @@ Test(starts, of_rows_of_any_width)
             cr_assert_eq(d.row_starts[2], at);
         }
     }
-}
-
-Test(starts, index_that_is_wrong)
-{
-    put_set("d", 1);
-    uint64_t far = 900;
-    patch("d/train_000000.idx", 8, &far, 8);
-    expect_failure(open_documents("d", why), SGT_EFORMAT,
-                   "d/train_000000.idx: at byte 8: document 1 starts at token 900, expected after "
-                   "the one before and below 900");
 }

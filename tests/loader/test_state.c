@@ -8,7 +8,7 @@
 
 TestSuite(state, .init = enter_scratch, .fini = leave_scratch);
 
-enum { B = 12, T = 16, WIDTH = T + 1 };
+enum { B = 12, T = 16 };
 
 /* Return the state of a run after `batches` batches. */
 static sgt_loader_state state_after(const char *path, const sgt_loader_options *o, uint64_t batches)
@@ -19,24 +19,8 @@ static sgt_loader_state state_after(const char *path, const sgt_loader_options *
     return state;
 }
 
-/* Assemble batch k from the rows of all ranks. */
-static void whole_batch(const sgt_loader_options *as, uint32_t ranks, uint64_t k,
-                        uint16_t rows[B * WIDTH])
-{
-    sgt_loader_options o = *as;
-    o.ranks = ranks;
-    for (o.rank = 0; o.rank < ranks; o.rank++) {
-        uint16_t part[B * WIDTH];
-        scoped(sgt_loader) *l = open_loader("d", &o, NULL);
-        scoped(sgt_cursor) *c = open_cursor(l);
-        must(read_rows(l, c, k, part, why));
-        for (uint32_t i = 0; i < as->batch / ranks; i++)
-            memcpy(rows + (o.rank + i * ranks) * WIDTH, part + i * WIDTH, WIDTH * sizeof *rows);
-    }
-}
-
-/* A state saved by two ranks is continued with other numbers of ranks and other readers. The
- * batches must be those of an uninterrupted run. */
+/* A state saved by two ranks is continued with other numbers of ranks and other readers. The rows
+ * of a batch do not depend on them (readers/ranks_share_a_batch). */
 Test(state, another_world)
 {
     put_folder();
@@ -45,23 +29,14 @@ Test(state, another_world)
             .sampling = (sgt_sampling)sampling, .batch = B, .seq = T, .seed = 3, .ranks = 2};
         sgt_loader_state state = state_after("d", &o, 41);
         cr_assert_eq(state.rows, 41 * B);
-        o.ranks = 1;
-        for (uint32_t ranks = 1; ranks <= B; ranks++) {
-            uint16_t want[B * WIDTH], got[B * WIDTH];
+        for (o.ranks = 1; o.ranks <= B; o.ranks++) {
             uint64_t next = 0;
-            if (B % ranks) continue;
-            sgt_loader_options p = o;
-            p.reader = (sgt_reader)(ranks % SGT_READERS);
-            p.ranks = ranks;
-            sgt_loader *l = open_loader("d", &p, NULL);
+            if (B % o.ranks) continue;
+            o.reader = (sgt_reader)(o.ranks % SGT_READERS);
+            o.rank = o.ranks - 1;
+            scoped(sgt_loader) *l = open_loader("d", &o, NULL);
             must(sgt_loader_resume(l, &state, &next, why));
-            sgt_loader_close(l);
             cr_assert_eq(next, 41);
-            for (uint64_t k = next; k < next + 3; k++) {
-                whole_batch(&o, 1, k, want);
-                whole_batch(&p, ranks, k, got);
-                cr_assert_arr_eq(got, want, sizeof want);
-            }
         }
     }
 }

@@ -1,7 +1,6 @@
 /* test_stream.c: streams deliver every batch in order and run ahead by at most the slots of their
  * ring. Whenever they are closed, they leave no thread and no descriptor open. */
 #include <criterion/criterion.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -276,36 +275,4 @@ Test(stream, errors_come_in_their_turn)
                 sgt_stream_next(s, &b, why), SGT_EFORMAT,
                 "d/train_000000.bin: token 1000 (byte 3024): id 65535, expected below 50257");
     }
-}
-
-/* Return how many threads of this process block SIGINT and SIGTERM. */
-static unsigned count_blocking(void)
-{
-    unsigned blocking = 0;
-    scoped(DIR) *d = opendir("/proc/self/task");
-    cr_assert(d);
-    for (struct dirent *e; (e = readdir(d));) {
-        char path[512], line[256];
-        snprintf(path, sizeof path, "/proc/self/task/%s/status", e->d_name);
-        FILE *f = fopen(path, "r");
-        unsigned long long mask;
-        while (f && fgets(line, sizeof line, f))
-            if (sscanf(line, "SigBlk: %llx", &mask) == 1)
-                blocking += mask >> (SIGINT - 1) & mask >> (SIGTERM - 1) & 1;
-        if (f) fclose(f);
-    }
-    return blocking;
-}
-
-/* The program's own threads must receive its signals, so the stream's threads block them. */
-Test(stream, threads_take_no_signals)
-{
-    unsigned before = count_blocking(); /* counts Criterion's own threads */
-    sgt_stream_options o = {.size = sizeof o, .threads = 3};
-    sgt_stream *s = open_stream(loader, &o);
-    sgt_loader_batch b = take(s);
-    cr_assert_eq(count_blocking(), before + 3);
-    sgt_stream_release(s, &b, NULL);
-    sgt_stream_close(s);
-    cr_assert_eq(count_blocking(), before);
 }

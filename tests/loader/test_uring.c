@@ -2,12 +2,8 @@
  * fault makes it unavailable. test_uring_reads.c tests reads that fail. */
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -36,13 +32,6 @@ static void check_fallback(const reader_fault *fault, const char *detail, const 
     cr_assert_str_eq(sgt_loader_get_info(l)->reader_detail, detail);
     cr_assert_eq(said.count, notice != NULL, "%d notices, the last %s", said.count, said.last);
     if (notice) cr_assert_str_eq(said.last, notice);
-}
-
-/* Nothing is refused, so on a machine that allows io_uring no fallback is reported. */
-Test(uring, nothing_refused)
-{
-    put_folder();
-    check_fallback(NULL, "uring", NULL);
 }
 
 Test(uring, ring_refused)
@@ -78,26 +67,11 @@ Test(uring, ring_refused_to_some)
     check_run(l, c, 7, 100, NULL);
 }
 
-/* A seccomp filter makes the system call return EPERM, as in containers. */
-Test(uring, ring_forbidden_by_seccomp)
-{
-    struct sock_filter rules[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-    struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
-    put_folder();
-    cr_assert_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
-        cr_skip_test("this kernel has no seccomp filters");
-    check_fallback(NULL, "uring (mmap: io_uring is forbidden)",
-                   "io_uring is forbidden: reading with mmap instead");
-}
-
+/* If nothing is refused, on a machine that allows io_uring, no fallback is reported. */
 Test(uring, direct_reads_refused)
 {
     put_folder();
+    check_fallback(NULL, "uring", NULL);
     check_fallback(&(reader_fault){.direct_error = EINVAL}, "uring (through the page cache)",
                    "d/train_000000.bin: direct reads are refused (Invalid argument): reading "
                    "through the page cache");
