@@ -1,7 +1,7 @@
 /* test_blocks.c: sampling `block` from pools of blocks. The pools are small (blocks of 64 tokens,
- * pools of 3), so that a test goes through many. Checks that the windows are the same as without
- * pools, in any order and from any number of cursors; that every block is read once; and that
- * windows no pool can hold are read one by one. */
+ * pools of 3), so that a test goes through many. Checks that the rows are the same as without pools,
+ * in any order and from any number of cursors; that every block is read once; and that windows no
+ * pool can hold are read one by one. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "loader/read/blocks.h"
 #include "tests/loader/batches.h"
 
 TestSuite(blocks, .init = enter_scratch, .fini = leave_scratch, .timeout = 170);
@@ -22,185 +21,113 @@ static const sgt_loader_options block = {
 
 static const reader_fault small = {.block_tokens = 64, .pool_blocks = 3};
 
-/* ---- pools alone ---- */
-
-/* A loader, of which the test uses only the set and its windows, and block pools that the test
- * opens itself. */
-typedef struct rig {
-    sgt_loader *l;
-    sgt_rings *rings;
-    sgt_blocks *pools;
-    uint64_t blocks; /* blocks in an epoch */
-} rig;
-
-static void open_rig(rig *g, const reader_fault *fault)
-{
-    sgt_loader_options o = block;
-    *g = (rig){0};
-    o.reader = SGT_READER_MMAP;
-    g->l = open_loader("d", &o, fault);
-    const char *remark = NULL;
-    must(sgt_rings_open(&g->rings, &remark, &g->l->set, &g->l->o.notice, why));
-    must(sgt_blocks_open(&g->pools, g->rings, &g->l->set, &g->l->o, &g->l->mix, why));
-    cr_assert(g->pools);
-    g->blocks = sgt_sampler_blocks(&g->l->mix.samplers[0]);
-}
-
-static void close_rig(rig *g)
-{
-    sgt_blocks_close(g->pools);
-    sgt_rings_close(g->rings);
-    sgt_loader_close(g->l);
-}
-SCOPED_STRUCT(rig, close_rig)
-
-/* Fetch batch k from the pools and check it. Return how many of its windows the pools did not
- * hold. */
-static uint32_t draw(rig *g, uint64_t k)
-{
-    sgt_window w[B];
-    uint32_t memory[B][T + 1];
-    const void *ids[B] = {0};
-    for (uint32_t r = 0; r < B; r++) w[r] = sgt_mix_window(&g->l->mix, k * B + r);
-    uint32_t missing = 0;
-    sgt_blocks_fetch(g->pools, w, B, (char *)memory, sizeof *memory, ids);
-    for (uint32_t r = 0; r < B; r++) {
-        missing += !ids[r];
-        for (uint32_t t = 0; ids[r] && t <= T; t++)
-            cr_assert_eq(sgt_id_at(ids[r], id_width, t), token_at(w[r].shard, w[r].offset + t),
-                         "batch %lu, row %u", k, r);
-    }
-    return missing;
-}
-
 /* Return the number of blocks in all pools up to the one that holds the last row before batch
  * `end`. */
-static uint64_t blocks_to(const rig *g, uint64_t end)
+static uint64_t blocks_to(const sgt_loader *l, uint64_t end)
 {
-    return sgt_mix_window(&g->l->mix, end * B - 1).block / 3 * 3 + 3;
+    return sgt_mix_window(&l->mix, end * B - 1).block / 3 * 3 + 3;
 }
 
 /* 575 windows, 4 per block, 12 per pool. A pool holds two batches, except the one with the short
- * block. The first batch does not start a pool. After it, every window comes from a pool, and each
- * block is read once. */
+ * block. The first batch does not start a pool. After it, each block is read once. */
 Test(blocks, each_is_read_once)
 {
-    scoped(rig) g;
     id_width = 4;
     put_folder();
-    open_rig(&g, &small);
-    cr_assert_eq(g.blocks, 144);
-    cr_assert_eq(draw(&g, 0), B);
+    scoped(sgt_loader) *l = open_loader("d", &block, &small);
+    scoped(sgt_cursor) *c = open_cursor(l);
+    check_run(l, c, 0, 1, NULL);
     cr_assert_eq(count_blocks(), 0);
-    uint64_t end = 3 * 575 / B;
-    for (uint64_t k = 1; k < end; k++) cr_assert_eq(draw(&g, k), 0, "batch %lu", k);
+    uint64_t end = 3 * 575 / B, drawn = blocks_to(l, end);
+    check_run(l, c, 1, end - 1, NULL);
     /* blocks read: those of the rows drawn, up to the end of their last pool, give or take a
      * pool */
-    uint64_t drawn = blocks_to(&g, end);
-    cr_assert_leq(count_blocks(), drawn + 3);
-    cr_assert_geq(count_blocks(), drawn - 3);
+    cr_assert(count_blocks() <= drawn + 3 && count_blocks() >= drawn - 3, "%u", count_blocks());
 }
 
-/* Several cursors draw in turn, and one of them is behind. */
+/* A cursor that is a batch behind, or that reads in another part of the set, has no block read
+ * again. */
 Test(blocks, cursors_share_them)
 {
-    scoped(rig) g;
     put_folder();
-    open_rig(&g, &small);
-    draw(&g, 0);
-    for (uint64_t k = 1; k < 300; k++) {
-        cr_assert_eq(draw(&g, k), 0, "batch %lu", k);
-        /* some of its blocks were dropped, and are not read again */
-        if (k % 5 == 0) draw(&g, k - 1);
+    for (int far = 0; far < 2; far++) {
+        scoped(sgt_loader) *l = open_loader("d", &block, &small);
+        scoped(sgt_cursor) *c = open_cursor(l), *other = open_cursor(l);
+        check_run(l, c, 0, 2, NULL);
+        for (uint64_t k = 2; k < 300; k++) {
+            check_run(l, c, k, 1, NULL);
+            if (far) check_run(l, other, k + 10000, 1, NULL);
+            else if (k % 5 == 0) check_run(l, other, k - 1, 1, NULL);
+        }
+        cr_assert_leq(count_blocks(), blocks_to(l, 300) + 3);
     }
-    uint64_t drawn = blocks_to(&g, 300);
-    cr_assert_leq(count_blocks(), drawn + 3);
 }
 
-/* Scattered batches start no pool. Two fetches in a row from the same pool do, and the pools for
- * the former batches are dropped. */
+/* Scattered batches start no pool. Two fetches in a row from the same pool do. */
 Test(blocks, jumps)
 {
-    scoped(rig) g;
+    static const uint64_t places[] = {7000, 20, 123456789, 0, UINT64_MAX / B - 700, 8000};
     put_folder();
-    open_rig(&g, &small);
-    for (uint64_t k = 0; k < 50; k++) cr_assert_eq(draw(&g, k * 1001), B);
+    scoped(sgt_loader) *l = open_loader("d", &block, &small);
+    scoped(sgt_cursor) *c = open_cursor(l);
+    for (uint64_t k = 0; k < 50; k++) check_run(l, c, k * 1001, 1, NULL);
     cr_assert_eq(count_blocks(), 0);
-    static const uint64_t places[] = {7000, 20, 123456789, 0, UINT64_MAX / B - 40, 8000};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        /* 48 pools hold 96 batches, except where the epochs' short blocks are */
-        uint64_t k = places[i] / 96 * 96;
-        cr_assert_eq(draw(&g, k), B);
-        cr_assert_eq(draw(&g, k), 0);
-        for (uint64_t n = 1; n < 20; n++) cr_assert_eq(draw(&g, k + n), 0, "batch %lu", k + n);
-        cr_assert_eq(draw(&g, k + 500), B); /* a single batch elsewhere does not drop the pools */
-        cr_assert_eq(draw(&g, k + 19), 0);
+        unsigned before = count_blocks();
+        check_run(l, c, places[i] / 96 * 96, 20, NULL);
+        cr_assert_geq(count_blocks(), before + 30);
+        /* a single batch elsewhere does not drop the pools */
+        check_run(l, c, places[i] / 96 * 96 + 500, 1, NULL);
+        check_run(l, c, places[i] / 96 * 96 + 19, 1, NULL);
+        cr_assert_leq(count_blocks(), before + 60);
     }
-    /* backwards: the tokens are right, with or without a pool */
-    for (uint64_t k = 8000; k > 7900; k--) draw(&g, k);
-}
-
-/* If a caller goes back a little, to blocks that were dropped, the pools follow as after a jump. */
-Test(blocks, small_jumps_back)
-{
-    scoped(rig) g;
-    put_folder();
-    open_rig(&g, &small);
-    for (uint64_t back = 2; back < 12; back++) {
-        uint32_t missing = 0;
-        draw(&g, 960);
-        for (uint64_t k = 960; k < 980; k++) draw(&g, k);
-        for (int i = 0; i < 2; i++) missing += draw(&g, 979 - back);
-        cr_assert(back < 4 || missing, "%lu batches back: they should have been dropped", back);
-        /* some blocks of the first batch may still be held although those before them are not */
-        for (uint64_t k = 980 - back; k < 990; k++)
-            cr_assert_eq(draw(&g, k), 0, "batch %lu, %lu batches back", k, back);
+    for (uint64_t k = 8000; k > 7900; k--) check_run(l, c, k, 1, NULL);
+    for (uint64_t back = 2; back < 12; back++) { /* to blocks that were dropped */
+        check_run(l, c, 960, 20, NULL);
+        for (int i = 0; i < 2; i++) check_run(l, c, 979 - back, 1, NULL);
+        check_run(l, c, 980 - back, 10 + back, NULL);
     }
 }
 
-/* Two cursors read in different parts of the set. One uses the pools, the other reads without them,
- * and neither waits for the other. */
-Test(blocks, two_places_at_once)
-{
-    scoped(rig) g;
-    put_folder();
-    open_rig(&g, &small);
-    draw(&g, 0);
-    draw(&g, 0);
-    for (uint64_t k = 1; k < 200; k++) {
-        cr_assert_eq(draw(&g, k), 0);
-        cr_assert_eq(draw(&g, k + 10000), B);
-    }
-}
+typedef struct job {
+    const sgt_loader *l;
+    uint64_t first, step, batches;
+} job;
 
-typedef struct stay {
-    rig *g;
-    uint64_t k;
-} stay;
-
-static void *draw_at_one_place(void *arg)
+static void *draw(void *arg)
 {
-    const stay *s = arg;
-    for (int i = 0; i < 8; i++) draw(s->g, s->k);
+    const job *j = arg;
+    scoped(sgt_cursor) *c = open_cursor(j->l);
+    for (uint64_t i = 0; i < j->batches; i++) check_run(j->l, c, j->first + i * j->step, 1, NULL);
     return NULL;
 }
 
-/* Two cursors take the pools from each other again and again. If one takes them back before a read
- * for the other has begun, the other, which waits for a pool, must continue without it, even if
- * nothing is read again. */
-Test(blocks, two_places_that_take_turns)
+/* Draw with three threads, thread i from batch first + i * apart on. */
+static void draw_with_threads(uint64_t first, uint64_t apart, uint64_t step, uint64_t batches)
 {
-    rig g;
-    put_folder();
-    for (uint64_t round = 0; round < 300; round++) {
-        stay s[2] = {{&g, 96 * round}, {&g, 96 * round + 48}};
-        pthread_t threads[2];
-        open_rig(&g, &small);
-        for (int i = 0; i < 2; i++)
-            cr_assert_eq(pthread_create(&threads[i], NULL, draw_at_one_place, &s[i]), 0);
-        for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
-        close_rig(&g);
+    pthread_t threads[3];
+    job jobs[3];
+    scoped(sgt_loader) *l = open_loader("d", &block, &small);
+    for (uint64_t i = 0; i < 3; i++) {
+        jobs[i] = (job){l, first + i * apart, step, batches};
+        cr_assert_eq(pthread_create(&threads[i], NULL, draw, &jobs[i]), 0);
     }
+    for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+}
+
+Test(blocks, threads_share_pools)
+{
+    put_folder();
+    draw_with_threads(0, 1, 3, 100);
+}
+
+/* Cursors take the pools from each other again and again. If one takes them back before a read for
+ * another has begun, the other, which waits for a pool, must continue without it, even if nothing
+ * is read again. */
+Test(blocks, places_that_take_turns)
+{
+    put_folder();
+    for (uint64_t round = 0; round < 300; round++) draw_with_threads(96 * round, 48, 0, 8);
 }
 
 /* Close the pools while any number of reads is in flight. */
@@ -208,9 +135,9 @@ Test(blocks, closed_at_any_moment)
 {
     put_folder();
     for (uint64_t i = 0; i < 60; i++) {
-        scoped(rig) g;
-        open_rig(&g, &small);
-        for (uint64_t k = 0; k < i / 6; k++) draw(&g, k * (i % 2));
+        scoped(sgt_loader) *l = open_loader("d", &block, &small);
+        scoped(sgt_cursor) *c = open_cursor(l);
+        for (uint64_t k = 0; k < i / 6; k++) check_run(l, c, k * (i % 2), 1, NULL);
     }
 }
 
@@ -223,8 +150,6 @@ Test(blocks, rows_too_long_for_pools)
     f.block_tokens = 16;
     check_loader("d", &block, &f, NULL);
 }
-
-/* ---- through the loader ---- */
 
 /* Batches must equal the other readers' batches: under every fallback, with rows of one token, with
  * ranks, and with batches larger than pools. */
@@ -360,30 +285,4 @@ Test(blocks, of_several_sets)
     cr_assert_eq(said.count, 1);
     cr_assert_str_eq(said.last,
                      "blocks of 5 sets would take too much memory: reading windows one by one");
-}
-
-typedef struct drawer {
-    const sgt_loader *l;
-    uint64_t first;
-} drawer;
-
-static void *draw_every_third(void *arg)
-{
-    const drawer *d = arg;
-    scoped(sgt_cursor) *c = open_cursor(d->l);
-    for (uint64_t k = d->first; k < 300; k += 3) check_batch(d->l, c, k, NULL);
-    return NULL;
-}
-
-Test(blocks, threads_share_pools)
-{
-    pthread_t threads[3];
-    drawer drawers[3];
-    put_folder();
-    scoped(sgt_loader) *l = open_loader("d", &block, &small);
-    for (uint64_t i = 0; i < 3; i++) {
-        drawers[i] = (drawer){l, i};
-        cr_assert_eq(pthread_create(&threads[i], NULL, draw_every_third, &drawers[i]), 0);
-    }
-    for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
 }

@@ -30,20 +30,6 @@ static uint64_t any(uint64_t k, uint64_t what)
     return k % 7 == 0 ? u | UINT64_C(0xffffffff00000000) : k % 11 == 0 ? u >> 33 : u;
 }
 
-static void check_philox(void)
-{
-    uint64_t lo[64], hi[64], u[64];
-    for (uint64_t round = 0; round < 50; round++)
-        for (size_t n = SGT_DRAWS_WIDTH; n <= 64; n += SGT_DRAWS_WIDTH) {
-            uint64_t key = any(round, 1);
-            for (size_t i = 0; i < n; i++)
-                lo[i] = any(round * 64 + i, 2), hi[i] = any(round * 64 + i, 3);
-            sgt_draws_best()->philox(u, key, lo, hi, n);
-            for (size_t i = 0; i < n; i++)
-                cr_assert_eq(u[i], sgt_philox_u64(key, lo[i], hi[i]), "%zu of %zu", i, n);
-        }
-}
-
 static void check_permute(void)
 {
     static const uint64_t sizes[] = {1,
@@ -73,82 +59,64 @@ static void check_permute(void)
         }
 }
 
-static void check_rows(const sgt_sampler *s, uint64_t row, uint64_t step, uint32_t n)
+/* Draw n rows, `step` apart, in one call, and compare them with rows drawn one by one. */
+static void check_rows(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint32_t step,
+                       uint32_t n)
 {
-    uint64_t rows[MOST];
     sgt_window got[MOST + 1], spare = {7, 7, 7, 7};
-    sgt_sampler_memo memo = {0};
     got[n] = spare;
-    for (uint32_t i = 0; i < n; i++) rows[i] = row + i * step;
-    sgt_sampler_windows(s, &memo, rows, n, got);
+    sgt_mix_windows(m, memo, row, step, n, got);
     for (uint32_t i = 0; i < n; i++) {
-        sgt_window w = sgt_sampler_window(s, NULL, rows[i]);
+        sgt_window w = sgt_mix_window(m, row + (uint64_t)i * step);
         cr_assert(got[i].shard == w.shard && got[i].offset == w.offset &&
                       got[i].tokens == w.tokens && got[i].block == w.block,
-                  "%s, row %lu + %u * %lu", sgt_sampling_name(s->sampling), row, i, step);
+                  "%u sets, %s, row %lu + %u * %u", m->sets,
+                  sgt_sampling_name(m->samplers[0].sampling), row, i, step);
     }
     cr_assert_eq(memcmp(&got[n], &spare, sizeof spare), 0);
 }
 
 /* Cases: epochs with fewer rows than a vector has, and with more rows than one call draws; a single
- * block, a few blocks, and more blocks than a pool has. */
+ * block, a few blocks, and more blocks than a pool has; several sets. */
+static struct {
+    uint32_t seq, sets;
+    sgt_loader_set_info of[3];
+    uint64_t tokens[6];
+} mixes[] = {{16, 1, {{.shards = 1}}, {17}},
+             {16, 1, {{.shards = 3}}, {17, 100, 33}},
+             {8, 1, {{.shards = 5}}, {1000, 9, 400, 77, 2000}},
+             {1024, 1, {{.shards = 2}}, {1 << 20, 300000}},
+             {131072, 1, {{.shards = 2}}, {50000000, 30000000}},
+             {131072, 1, {{.shards = 4}}, {50000000, 30000000, 9000000000, 131073}},
+             {32,
+              2,
+              {{.weight = .6, .shards = 2}, {.weight = .4, .first_shard = 2, .shards = 1}},
+              {4000, 700, 90000}},
+             {32,
+              3,
+              {{.weight = .5, .shards = 2},
+               {.weight = .3, .first_shard = 2, .shards = 1},
+               {.weight = .2, .first_shard = 3, .shards = 3}},
+              {4000, 700, 90000, 1000, 2000, 3000}}};
+
 static void check_samplings(void)
 {
-    static const struct {
-        uint32_t seq, shards;
-        uint64_t tokens[5];
-    } sets[] = {{16, 1, {17}},
-                {16, 3, {17, 100, 33}},
-                {8, 5, {1000, 9, 400, 77, 2000}},
-                {1024, 2, {1 << 20, 300000}},
-                {131072, 2, {50000000, 30000000}},
-                {131072, 4, {50000000, 30000000, 9000000000, 131073}}};
-    for (size_t k = 0; k < sizeof sets / sizeof *sets; k++)
-        for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++) {
-            scoped(sgt_sampler) s;
-            must(sgt_sampler_init(&s, (sgt_sampling)sampling, 5 + k, sets[k].seq, sets[k].tokens,
-                                  sets[k].shards, why));
-            for (uint64_t round = 0; round < 12; round++) {
-                uint64_t row = any(round, 6) % (3 * s.windows + 10),
-                         step = round < 6 ? 1 : 1 + any(round, 7) % 9;
-                check_rows(&s, row, step, 1 + (uint32_t)(any(round, 8) % MOST));
-            }
-            check_rows(&s, s.windows - 1, 1, 33);
-            check_rows(&s, ((uint64_t)1 << 62) + 3, 3, 65);
-        }
-}
-
-static void check_mixed(void)
-{
-    static const uint64_t tokens[] = {4000, 700, 90000, 1000, 2000, 3000};
-    sgt_loader_set_info sets[] = {{.weight = .5, .first_shard = 0, .shards = 2},
-                                  {.weight = .3, .first_shard = 2, .shards = 1},
-                                  {.weight = .2, .first_shard = 3, .shards = 3}};
-    for (uint32_t count = 1; count <= 3; count++)
+    for (size_t k = 0; k < sizeof mixes / sizeof *mixes; k++)
         for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++) {
             scoped(sgt_mix) m;
-            const sgt_loader_options o = {.sampling = (sgt_sampling)sampling, .seed = 9, .seq = 32};
-            sgt_window got[MOST];
-            must(sgt_mix_init(&m, &o, sets, count, tokens, why));
+            const sgt_loader_options o = {
+                .sampling = (sgt_sampling)sampling, .seed = 5 + k, .seq = mixes[k].seq};
+            must(sgt_mix_init(&m, &o, mixes[k].of, mixes[k].sets, mixes[k].tokens, why));
             scoped_memory sgt_mix_memo *memo = calloc(1, sgt_mix_memo_bytes(&m));
             for (uint64_t round = 0; round < 40; round++) {
-                uint64_t row = any(round, 9) % 100000, step = round % 4 == 3 ? 3 : 1;
-                uint32_t n = 1 + (uint32_t)(any(round, 10) % MOST);
-                sgt_mix_windows(&m, memo, row, step, n, got);
-                for (uint32_t i = 0; i < n; i++) {
-                    sgt_window w = sgt_mix_window(&m, row + i * step);
-                    cr_assert(got[i].shard == w.shard && got[i].offset == w.offset &&
-                                  got[i].tokens == w.tokens,
-                              "%u sets, %s, row %lu + %u * %lu", count,
-                              sgt_sampling_name((sgt_sampling)sampling), row, i, step);
-                }
+                uint64_t row = any(round, 6) % (3 * m.windows + 10);
+                uint32_t step = round % 2 ? 1 : 1 + (uint32_t)(any(round, 7) % 9);
+                check_rows(&m, memo, row, step, 1 + (uint32_t)(any(round, 8) % MOST));
             }
+            check_rows(&m, memo, m.windows - 1, 1, 33);
+            check_rows(&m, memo, ((uint64_t)1 << 62) + 3, 3, 65);
         }
 }
-
-Test(draws, mixed_rows_are_those_drawn_one_by_one) { each_level(check_mixed); }
-
-Test(draws, philox) { each_level(check_philox); }
 
 Test(draws, permute) { each_level(check_permute); }
 

@@ -67,79 +67,49 @@ static void put_id(void *ids, size_t i, uint32_t id)
     else ((uint32_t *)ids)[i] = id;
 }
 
-/* Check rows without targets in output format `o`. Ids have `size` bytes. */
-static void check_rows(const sgt_rows *r, sgt_output o)
+/* Return id number `at` of an array of output ids, which have `size` bytes. */
+static int64_t id_at(const char *ids, size_t at, size_t size)
 {
-    const size_t size = sgt_output_bytes(o), room = size * (MOST + 32);
-    char *src_end = guarded(id_width * MOST + 64), *dst_end = guarded(room);
+    return size == 8 ? ((const int64_t *)(const void *)ids)[at] : sgt_id_at(ids, size, at);
+}
+
+/* Write rows in output format `o`, with targets if the format has them. apart: shift targets
+ * against inputs within their cache lines. */
+static void check_write(const sgt_rows *r, sgt_output o, int apart)
+{
+    const size_t size = sgt_output_bytes(o), room = size * (MOST + 32), pairs = sgt_output_pairs(o);
+    char *src_end = guarded(id_width * MOST + 64), *in_end = guarded(room), *to_end = guarded(room);
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
-        /* shift: tokens between the end of the source and the inaccessible page; the destination
-         * ends at another distance */
+        /* shift: tokens between the end of the source and the inaccessible page; the inputs and
+         * targets end at other distances */
         for (size_t shift = 0; shift < 33; shift++) {
-            size_t n = sizes[k], gap = 3 * shift % 32;
-            char *src = src_end - (n + shift) * id_width, *dst = dst_end - (n + gap) * size;
-            for (size_t i = 0; i < n; i++) put_id(src, i, token_at((uint32_t)shift, i));
-            memset(dst_end - room, 0xa5, room);
-            cr_assert_eq(r->write(id_width, o, dst, NULL, src, n), wanted_top(src, n),
-                         "%s, %zu ids", r->level, n);
+            size_t n = sizes[k], out = 5 * shift % 32, gap = apart ? (32 - out) % 32 : out;
+            char *src = src_end - (n + pairs + shift) * id_width;
+            char *in = in_end - (n + out) * size, *to = to_end - (n + gap) * size;
+            for (size_t i = 0; i < n + pairs; i++) put_id(src, i, token_at((uint32_t)shift, i));
+            memset(in_end - room, 0xa5, room);
+            memset(to_end - room, 0xa5, room);
+            cr_assert_eq(r->write(id_width, o, in, pairs ? to : NULL, src, n),
+                         wanted_top(src, n + pairs), "%s, %zu ids", r->level, n);
             cr_assert_eq(r->largest(id_width, src, n), wanted_top(src, n), "%s, %zu ids", r->level,
                          n);
             for (size_t i = 0; i < n; i++)
-                cr_assert_eq(sgt_id_at(dst, size, i), sgt_id_at(src, id_width, i),
-                             "%s, %zu ids, shift %zu, at %zu", r->level, n, shift, i);
-            cr_assert_arr_eq(dst - size, unwritten, size);
-            if (gap) cr_assert_arr_eq(dst + n * size, unwritten, size);
-        }
-    }
-}
-
-static void check_copy(const sgt_rows *r)
-{
-    if (id_width == 2) check_rows(r, SGT_OUTPUT_U16);
-    check_rows(r, SGT_OUTPUT_I32_ROWS);
-}
-
-/* Return id number `at` of an array of int32 or int64, whose ids have `size` bytes. */
-static int64_t id_at(const char *ids, size_t at, size_t size)
-{
-    return size == 4 ? ((const int32_t *)(const void *)ids)[at]
-                     : ((const int64_t *)(const void *)ids)[at];
-}
-
-/* Compare with plain C how ids are widened into the inputs and targets of output format `o`. apart:
- * number of tokens by which targets are shifted against inputs within their cache lines. */
-static void check_widen_by(const sgt_rows *r, sgt_output o, int apart)
-{
-    size_t size = sgt_output_bytes(o), room = size * (MOST + 32);
-    char *src_end = guarded(id_width * MOST + 64), *in_end = guarded(room), *to_end = guarded(room);
-    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
-        for (size_t shift = 0; shift < 33; shift++) {
-            size_t n = sizes[k], out = 5 * shift % 16, gap = apart ? (16 - out) % 16 : out;
-            char *src = src_end - (n + 1 + shift) * id_width;
-            char *in = in_end - (n + out) * size, *to = to_end - (n + gap) * size;
-            for (size_t i = 0; i <= n; i++) put_id(src, i, token_at((uint32_t)shift, i));
-            memset(in_end - room, 0xa5, room);
-            memset(to_end - room, 0xa5, room);
-            cr_assert_eq(r->write(id_width, o, in, to, src, n), wanted_top(src, n + 1),
-                         "%s, %zu ids", r->level, n);
-            for (size_t i = 0; i < n; i++)
                 cr_assert(id_at(in, i, size) == sgt_id_at(src, id_width, i) &&
-                              id_at(to, i, size) == sgt_id_at(src, id_width, i + 1),
+                              (!pairs || id_at(to, i, size) == sgt_id_at(src, id_width, i + 1)),
                           "%s, %zu ids, shift %zu, at %zu", r->level, n, shift, i);
             cr_assert_arr_eq(in - size, unwritten, size);
             cr_assert_arr_eq(to - size, unwritten, size);
             if (out) cr_assert_arr_eq(in + n * size, unwritten, size);
-            if (gap) cr_assert_arr_eq(to + n * size, unwritten, size);
+            if (gap && pairs) cr_assert_arr_eq(to + n * size, unwritten, size);
         }
     }
 }
 
-static void check_widen(const sgt_rows *r)
+static void check_outputs(const sgt_rows *r)
 {
-    for (int apart = 0; apart < 2; apart++) {
-        check_widen_by(r, SGT_OUTPUT_I32, apart);
-        check_widen_by(r, SGT_OUTPUT_I64, apart);
-    }
+    for (int o = id_width == 4; o < SGT_OUTPUTS; o++)
+        for (int apart = 0; apart <= sgt_output_pairs((sgt_output)o); apart++)
+            check_write(r, (sgt_output)o, apart);
 }
 
 /* Check that a large id among small ones is found at every position. This includes the largest
@@ -171,8 +141,6 @@ static void check_top(const sgt_rows *r)
     cr_assert_eq(r->write(id_width, SGT_OUTPUT_I32_ROWS, in, NULL, src, 0), 0);
 }
 
-Test(rows, copy) { each_level(check_copy); }
-
-Test(rows, widen) { each_level(check_widen); }
+Test(rows, outputs) { each_level(check_outputs); }
 
 Test(rows, largest_id_is_found_anywhere) { each_level(check_top); }
