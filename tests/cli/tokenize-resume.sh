@@ -133,10 +133,12 @@ rm out/.work/journal
 run 1 $again out
 stderr_is 'sgt-tokenize: out: OUT is not empty, and nothing says that sgt-tokenize made it (name a new folder, or --force '\
 'writes beside what is there)'
-# A damaged journal is refused.
-interrupt
-truncate -s -5 out/.work/journal
-run_failure 'out/.work/journal: damaged, or of a run that another version began (finish it with that version, or '\
+# A damaged journal is refused, and so is one of another version.
+for harm in 's/.$//' 's/"version": 3/"version": 2/'; do
+    interrupt
+    sed -i "$harm" out/.work/journal
+    run_failure 'out/.work/journal: damaged, or of a run that another version began (finish it with that version, or '\
 '--force starts over)' $again out
+done
 run 0 $again --force out
 same_folders out undisturbed

@@ -136,6 +136,9 @@ run 1 sgt-tokenize --quiet $options --shuffle 7 corpus out
 stderr_is 'sgt-tokenize: out/.work/sorting/train/00000-of-00001/00000: offset 0: damaged (--force starts over)'
 run 0 sgt-tokenize --quiet --force $options --shuffle 7 corpus out
 same_folders out many
+stop_late
+printf '\377' | dd of=$copy/counts bs=1 seek=7 conv=notrunc 2> /dev/null
+run_failure "$copy/counts: missing or damaged (--force starts over)" sgt-tokenize --quiet $options --shuffle 7 corpus out
 # A shard in OUT with another length is not accepted as a shard of this run.
 stop_late
 head -c 1026 one/train_000000.bin > out/train_000001.bin

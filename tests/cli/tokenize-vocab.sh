@@ -3,6 +3,9 @@
 # refused, and sets that carry their vocabulary.
 D=$ROOT/tests/data/vocab
 
+check "GPT-2's merges are the published file" \
+    grep -qF "$(sha256sum < "$ROOT/tokenize/vocab/gpt2.bpe" | cut -d ' ' -f 1)" "$ROOT/tokenize/vocab/gpt2.md"
+
 # ids_are FILE OPTION...: tokenize text.txt, compare its ids, without the first end of text, with
 # those in FILE, and decode them
 ids_are() {

@@ -107,6 +107,36 @@ void free_rules(sgt_vocab **vocabs, sgt_encoder **encoders, int count)
     }
 }
 
+void add_tokens(sgt_vocab_parts *p, const sgt_vocab *v)
+{
+    for (uint32_t id = 0; id < sgt_vocab_size(v); id++) {
+        size_t n;
+        const uint8_t *s = sgt_vocab_token(v, id, &n);
+        must(sgt_vocab_parts_token(p, id, s, n, id == sgt_vocab_eot(v), why));
+    }
+}
+
+size_t encode_by_ranks(const sgt_vocab_parts *p, const uint8_t *s, size_t n, uint32_t *ids)
+{
+    size_t from[513], count = n;
+    for (size_t i = 0; i <= n; i++) from[i] = i;
+    if (sgt_vocab_parts_find(p, s, n) != SGT_NO_TOKEN) from[count = 1] = n;
+    for (;;) {
+        uint32_t best = SGT_NO_TOKEN;
+        size_t at = 0;
+        for (size_t i = 0; i + 2 <= count; i++) {
+            const uint32_t id = sgt_vocab_parts_find(p, s + from[i], from[i + 2] - from[i]);
+            if (id < best) best = id, at = i;
+        }
+        if (best == SGT_NO_TOKEN) break;
+        memmove(from + at + 1, from + at + 2, (count - at - 1) * sizeof *from);
+        count--;
+    }
+    for (size_t i = 0; i < count; i++)
+        ids[i] = sgt_vocab_parts_find(p, s + from[i], from[i + 1] - from[i]);
+    return count;
+}
+
 uint64_t test_seed(void)
 {
     const char *given = getenv("SEED");

@@ -11,6 +11,7 @@
 #include "tests/scoped.h"
 #include "tokenize/sgt_tokenize.h"
 #include "tokenize/text/pattern.h"
+#include "tokenize/vocab/vocab_file.h"
 
 SCOPED_POINTER(sgt_vocab, sgt_vocab_free)
 SCOPED_POINTER(sgt_encoder, sgt_encoder_free)
@@ -36,6 +37,12 @@ size_t encode(sgt_encoder *e, const void *text, size_t n, void *ids);
  * the vocabulary's width. Return the number of ids. */
 size_t bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, void *ids);
 size_t bpe_steps(sgt_encoder *e, const uint8_t *s, size_t n, void *ids);
+/* Add all tokens of a vocabulary to *p, with their ids as ranks. */
+void add_tokens(sgt_vocab_parts *p, const sgt_vocab *v);
+/* Encode a pre-token of at most 512 bytes as tiktoken does: if it is a token, give its id;
+ * otherwise merge the pair with the lowest rank until no pair can be merged. Return the number of
+ * ids. */
+size_t encode_by_ranks(const sgt_vocab_parts *p, const uint8_t *s, size_t n, uint32_t *ids);
 /* Load a vocabulary from the content of a merges.txt. Return NULL, with *err set, if it is
  * refused. */
 sgt_vocab *vocab_of_merges(const char *text, sgt_error *err);
@@ -60,7 +67,6 @@ uint32_t crc32_of(uint32_t crc, const void *p, size_t n);
 /* Decode hex digits up to the first other character. Return the number of bytes written. */
 size_t from_hex(const char *hex, uint8_t *out);
 char *whole_file(const char *path, size_t *n); /* returns malloc'd text with a NUL after it */
-void sha256_hex(const void *p, size_t n, char hex[65]);
 /* Write a code point as UTF-8, even a surrogate. Return its length. */
 size_t put_utf8(uint8_t *out, uint32_t cp);
 /* Write a text in which each @ stands for the code point. Return its length. */

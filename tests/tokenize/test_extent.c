@@ -5,8 +5,6 @@
 
 #include "tokenize/bpe/bpe.h"
 #include "tests/tokenize/common.h"
-#include "tokenize/text/split.h"
-#include "tokenize/text/utf8.h"
 
 /* Return a vocabulary of few letters, with merges in random order, so that tokens depend strongly
  * on the text that follows them. */
@@ -107,58 +105,4 @@ Test(extent, borders_that_far_text_moves)
                 cr_assert_arr_eq(got, want, count * sizeof *got);
             }
         }
-}
-
-/* Encoding by steps gives the tokens of the definition for long pre-tokens, too: random text of a
- * few kinds, and text that repeats with periods up to 20. */
-Test(extent, steps_are_the_definition)
-{
-    static const char *const letters[] = {"abcdefghijklmnopqrstuvwxyz", "0123456789", "ACGT",
-                                          "=a7 -"};
-    scoped(sgt_vocab) *v = gpt2();
-    scoped(sgt_encoder) *e = new_encoder(v);
-    const uint64_t seed = test_seed();
-    rng r = {seed, 0};
-    for (uint32_t i = 0; i < 60; i++) {
-        uint8_t s[12000];
-        uint16_t want[sizeof s], got[sizeof s];
-        const size_t n = sizeof s - below(&r, 6000), period = i % 3 ? n : 1 + i / 3;
-        const char *kind = letters[i % 4];
-        for (size_t k = 0; k < n; k++)
-            s[k] = k >= period  ? s[k - period]
-                   : i % 5 == 4 ? (uint8_t)below(&r, 256)
-                                : (uint8_t)kind[below(&r, (uint32_t)strlen(kind))];
-        const size_t count = merge(v, s, n, want);
-        cr_assert_eq(bpe_steps(e, s, n, got), count, "SEED=%llu: %u", (unsigned long long)seed, i);
-        cr_assert_arr_eq(got, want, count * sizeof *got, "SEED=%llu: %u", (unsigned long long)seed,
-                         i);
-    }
-}
-
-/* Ill-formed bytes are replaced by U+FFFD before the text is encoded, so a cut between them must
- * not depend on their values. */
-Test(extent, cuts_hold_for_replaced_text)
-{
-    scoped(sgt_vocab) *v = gpt2();
-    scoped(sgt_encoder) *e = new_encoder(v);
-    uint64_t seed = test_seed();
-    rng r = {seed, 0};
-    for (int i = 0; i < 20000; i++) {
-        uint8_t text[120], twin[360];
-        uint16_t whole[360], parts[360];
-        size_t n = hard_text(&r, text, 90, 1), from = n, left, m;
-        for (uint32_t k = below(&r, 30); k; k--)
-            text[n++] = (uint8_t)(0xFF - below(&r, 2) * below(&r, 128));
-        size_t cut = sgt_rule_cut(
-            NULL, text, from < n ? from + 1 + below(&r, (uint32_t)(n - from)) : n, v->joins);
-        m = sgt_utf8_replace(twin, text, n);
-        size_t want = encode(e, twin, m, whole);
-        m = sgt_utf8_replace(twin, text, cut);
-        left = encode(e, twin, m, parts);
-        m = sgt_utf8_replace(twin, text + cut, n - cut);
-        cr_assert_eq(left + encode(e, twin, m, parts + left), want, "SEED=%llu: %d",
-                     (unsigned long long)seed, i);
-        cr_assert_arr_eq(parts, whole, want * sizeof *whole, "SEED=%llu: %d",
-                         (unsigned long long)seed, i);
-    }
 }

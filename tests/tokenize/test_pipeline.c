@@ -1,6 +1,7 @@
 /* test_pipeline.c: sgt_tokenize as a library. Its shards are compared with those of the slow way
  * (pipeline.h), for several numbers of threads, sizes of units, and options. Also stopping and
  * resuming. */
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,20 +63,6 @@ Test(pipeline, equals_the_slow_way)
                       r.tokens == train.count + val.count);
         }
     }
-}
-
-Test(pipeline, shards_of_one_token)
-{
-    static const char *const paths[] = {"in/a"};
-    sgt_tokenize_options o = {.shard_tokens = 1, .threads = 2};
-    piece_bytes = 16;
-    mkdir("in", 0777);
-    put_text("in/a", "One token in every shard, and there are not many.", 49);
-    scoped(stream) s = slow_stream(paths, 1, &o, 0);
-    sgt_tokenize_result r;
-    must(tokenize(o, "in", "out", &r, why));
-    expect_shards("out", "train", &s, 1);
-    cr_assert_eq(r.shards, s.count);
 }
 
 /* There are more documents than a unit of work holds, most of them tiny or empty. Any number of
@@ -173,37 +160,57 @@ Test(pipeline, resume_reads_no_more_than_it_must)
               (unsigned long)r.bytes_read);
 }
 
-static void cut_later_file(void *ctx, uint64_t done, uint64_t total, uint64_t tokens)
+static const char *changing; /* the path of the file that changes */
+
+static void grow(void) { cr_assert_eq(truncate(changing, 100001), 0); }
+
+static void shrink(void) { cr_assert_eq(truncate(changing, 100), 0); }
+
+static void rewrite(void)
 {
-    (void)done, (void)total, (void)tokens;
-    cr_assert_eq(truncate("in/b", *(const long *)ctx), 0);
+    int fd = open(changing, O_WRONLY);
+    struct timespec later[2] = {{.tv_sec = 2000000000}, {.tv_sec = 2000000000}};
+    cr_assert(fd >= 0 && pwrite(fd, "other", 5, 0) == 5 && futimens(fd, later) == 0);
+    close(fd);
 }
 
-/* A file's size changes after the inputs were listed. If no shard is complete yet, OUT is
- * removed. */
+static void change_once_begun(void *ctx, uint64_t done, uint64_t total, uint64_t tokens)
+{
+    (void)total, (void)tokens;
+    if (done > 0) (*(void (**)(void))ctx)();
+}
+
+/* A file changes after the inputs were listed: while it is read (in/a), or before (in/b). If no
+ * shard is complete yet, OUT is removed. */
 Test(pipeline, file_that_changed_since_it_was_listed)
 {
-    long size = 100;
+    static void (*change[])(void) = {grow, rewrite, shrink};
+    static const char *const says[] = {"100000 bytes then, now 100001", "its time stamp is new",
+                                       "100000 bytes then, now 100"};
     sgt_error err;
     mkdir("in", 0777);
-    put_mixed("in/a", 1, 100000, 0);
-    put_mixed("in/b", 2, 3000, 0);
     piece_bytes = 1000;
-    sgt_tokenize_options o = {.threads = 1, .progress = cut_later_file, .progress_ctx = &size};
-    expect_failure(
-        tokenize(o, "in", "out", NULL, why), SGT_EIO,
-        "in/b: changed since the inputs were listed: 3000 bytes then, now 100 (start again)");
-    cr_assert(folder_is_gone("out"));
+    sgt_tokenize_options o = {.threads = 1, .progress = change_once_begun};
+    for (int i = 0; i < 6; i++) {
+        changing = i < 3 ? "in/a" : "in/b";
+        put_mixed("in/a", 1, 100000, 0);
+        put_mixed("in/b", 2, 100000, 0);
+        o.progress_ctx = &change[i % 3];
+        expect_failure(tokenize(o, "in", "out", NULL, why), SGT_EIO,
+                       "%s: changed since the inputs were listed: %s (start again)", changing,
+                       says[i % 3]);
+        cr_assert(folder_is_gone("out"));
+    }
     /* if a shard is complete, OUT is kept, and the next run notices that the inputs have changed */
-    put_mixed("in/b", 2, 3000, 0);
+    put_mixed("in/b", 2, 100000, 0);
     o.shard_tokens = 1000;
     cr_assert_eq(tokenize(o, "in", "out", NULL, &err), SGT_EIO);
     cr_assert(!folder_is_gone("out/train_000000.bin"));
     o.progress = NULL;
     expect_failure(
         tokenize(o, "in", "out", NULL, why), SGT_EFORMAT,
-        "out: made from other inputs: in/b had 3000 bytes, now 100 (--force replaces it)");
-    put_mixed("in/b", 2, 3000, 0);
+        "out: made from other inputs: in/b had 100000 bytes, now 100 (--force replaces it)");
+    put_mixed("in/b", 2, 100000, 0);
     must(tokenize(o, "in", "out", NULL, why));
     must(tokenize(o, "in", "whole", NULL, why));
     expect_same_folders("whole", "out");

@@ -1,11 +1,9 @@
-/* test_pipeline_parts.c: single parts of the pipeline: the feed, cuts next to literals, the choice
- * of the split, the journal, names in JSON. */
-#include <fcntl.h>
+/* test_pipeline_parts.c: single parts of the pipeline: the feed, the choice of the split, the
+ * journal, names in JSON. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "loader/base/philox.h"
 #include "tokenize/input/feed.h"
@@ -27,56 +25,6 @@ static sgt_corpus *list(const char *input)
     sgt_tokenize_options o = {.inputs = &input, .input_count = 1, .binary = SGT_BINARY_KEEP};
     must(sgt_corpus_list(&c, &o, why));
     return c;
-}
-
-static sgt_text_feed *feed(const sgt_corpus *c, size_t piece, uint64_t file, uint64_t offset)
-{
-    sgt_text_feed *f;
-    static const sgt_tokenize_options plain;
-    sgt_text_feed_options o = {.reading = {.corpus = c, .o = &plain},
-                               .piece = piece,
-                               .from = {.file = file, .offset = offset}};
-    must(sgt_text_feed_open(&f, &o, why));
-    return f;
-}
-
-/* For any size of units, the parts that the feed delivers make up the files when they are
- * joined. */
-Test(pipeline_parts, feed_gives_every_byte_once)
-{
-    static const size_t pieces[] = {1, 7, 64, 1000, 100000};
-    mkdir("in", 0777);
-    for (int i = 0; i < 5; i++) {
-        char path[16];
-        snprintf(path, sizeof path, "in/%d", i);
-        put_mixed(path, (uint64_t)i, (size_t)(i * 900), 1);
-    }
-    scoped(sgt_corpus) *c = list("in");
-    for (size_t k = 0; k < 5; k++) {
-        sgt_error err;
-        scoped(sgt_unit) u = {0};
-        scoped(sgt_text_feed) *f = feed(c, pieces[k], 0, 0);
-        uint64_t file = 0, offset = 0;
-        char *text = NULL;
-        int rc;
-        while ((rc = sgt_text_feed_next(f, &u, &err)) == 0)
-            for (size_t i = 0; i < u.count; i++) {
-                const sgt_part *p = &u.parts[i];
-                if (!text) get_file(&text, c->files[file].path);
-                cr_assert(p->file == file && p->offset == offset && p->first == (offset == 0));
-                cr_assert_eq(memcmp(u.text + p->at, text + offset, p->length), 0);
-                offset += p->length;
-                cr_assert_eq(p->last, offset == c->files[file].size && p->last);
-                if (!p->last) continue;
-                cr_assert_eq(offset, c->files[file].size);
-                free(text);
-                text = NULL;
-                file++;
-                offset = 0;
-            }
-        cr_assert_eq(rc, 1);
-        cr_assert_eq(file, 5);
-    }
 }
 
 /* Write text[n], which has long pre-tokens, to in/a and tokenize it. They are cut between tokens,
@@ -135,45 +83,6 @@ Test(pipeline_parts, long_pieces_are_cut_by_their_tokens)
     expect_long_pieces(text, N, 0, 8000);
 }
 
-/* Read one unit of in/a, then call `change`, and expect the error `want`. */
-static void expect_change(void (*change)(void), const char *want)
-{
-    sgt_error err;
-    scoped(sgt_unit) u = {0};
-    mkdir("in", 0777);
-    put_mixed("in/a", 1, 10000, 0);
-    scoped(sgt_corpus) *c = list("in");
-    scoped(sgt_text_feed) *f = feed(c, 1000, 0, 0);
-    int rc;
-    must(sgt_text_feed_next(f, &u, why));
-    change();
-    while ((rc = sgt_text_feed_next(f, &u, &err)) == 0) continue;
-    cr_assert_eq(rc, SGT_EIO);
-    cr_assert_str_eq(err.text, want);
-    cr_assert_eq(sgt_text_feed_next(f, &u, &err), SGT_EIO); /* the same error again */
-}
-
-static void grow(void) { cr_assert_eq(truncate("in/a", 10001), 0); }
-
-static void shrink(void) { cr_assert_eq(truncate("in/a", 9000), 0); }
-
-static void rewrite(void)
-{
-    int fd = open("in/a", O_WRONLY);
-    struct timespec later[2] = {{.tv_sec = 2000000000}, {.tv_sec = 2000000000}};
-    cr_assert(fd >= 0 && pwrite(fd, "other", 5, 0) == 5 && futimens(fd, later) == 0);
-    close(fd);
-}
-
-Test(pipeline_parts, file_changes_while_it_is_read)
-{
-#define CHANGED "in/a: changed since the inputs were listed: "
-    expect_change(grow, CHANGED "10000 bytes then, now 10001 (start again)");
-    expect_change(shrink, CHANGED "10000 bytes then, now 9000 (start again)");
-    expect_change(rewrite, CHANGED "its time stamp is new (start again)");
-#undef CHANGED
-}
-
 /* Read `path` with at most `most` bytes between two cuts. Expect `units` units, and then the error
  * `want` ("": the end of the text). */
 static void expect_units(const char *path, size_t most, const sgt_tokenize_options *o, int units,
@@ -229,55 +138,6 @@ Test(pipeline_parts, stretch_that_cannot_be_cut)
                      "in/a.jsonl: line 2: byte 1048577: longer than 1 GiB (--skip-bad leaves such "
                      "lines out)");
     }
-}
-
-static int has_literal_at(const char *text, size_t n, size_t at)
-{
-    return n - at >= 13 && !memcmp(text + at, "<|endoftext|>", 13);
-}
-
-/* For any size of units: if literals <|endoftext|> begin documents, none is cut, and the part
- * before one ends a document. If they are text, each is counted once, even if it is cut. */
-Test(pipeline_parts, literals_divide_or_are_counted)
-{
-    static const size_t pieces[] = {1, 7, 64, 1000};
-    const sgt_literal l = {"<|endoftext|>", 1};
-    size_t n = 60000;
-    scoped_memory char *text = mixed_text(11, &n, 1);
-    mkdir("in", 0777);
-    put_text("in/a", text, n);
-    scoped(sgt_corpus) *c = list("in");
-    const uint64_t count = sgt_literal_count(&l, (const uint8_t *)text, n);
-    cr_assert_gt(count, 10);
-    for (size_t k = 0; k < 8; k++) {
-        sgt_error err;
-        scoped(sgt_unit) u = {0};
-        scoped(sgt_text_feed) *f = NULL;
-        const sgt_tokenize_options o = {.special_eot = k % 2};
-        const sgt_text_feed_options fo = {.reading = {.corpus = c, .o = &o},
-                                          .piece = pieces[k / 2]};
-        uint64_t documents = 0, counted = 0;
-        int rc;
-        must(sgt_text_feed_open(&f, &fo, why));
-        while ((rc = sgt_text_feed_next(f, &u, &err)) == 0) {
-            for (size_t i = 0; i < u.count && o.special_eot; i++) {
-                const size_t end = (size_t)u.parts[i].end;
-                for (size_t back = 1; back < 13 && back <= end; back++)
-                    cr_assert(!has_literal_at(text, n, end - back), "it is cut at %zu", end);
-                cr_assert_eq(u.parts[i].last, end == n || has_literal_at(text, n, end));
-            }
-            must(sgt_unit_unfold(&u, why));
-            for (size_t i = 0; i < u.count; i++) {
-                documents += u.parts[i].first != 0;
-                counted += u.parts[i].literals;
-            }
-        }
-        cr_assert_eq(rc, 1);
-        cr_assert_eq(counted, o.special_eot ? 0 : count);
-        cr_assert_eq(documents, o.special_eot ? count + !has_literal_at(text, n, 0) : 1);
-    }
-    cr_assert_eq(
-        sgt_literal_count(&l, (const uint8_t *)"<<|endoftext|><|endoftext|><|endoftext|", 40), 2);
 }
 
 /* The split depends only on name and position. The values are recorded, so that it never changes by

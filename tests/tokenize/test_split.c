@@ -1,5 +1,4 @@
-/* test_split.c: the splitter on ill-formed text, the last safe cut, and patterns without a rule of
- * their own, which PCRE2 splits. test_rules.c checks that the splitter gives the pre-tokens of
+/* test_split.c: the last safe cut, and patterns without a rule of their own, which PCRE2 splits. test_rules.c checks that the splitter gives the pre-tokens of
  * PCRE2, and that cuts change no id. */
 #include <stdlib.h>
 #include <string.h>
@@ -12,30 +11,6 @@
 #include "tokenize/text/unicode.h"
 #include "tokenize/text/utf8.h"
 #include "tokenize/vocab/vocab.h"
-
-Test(split, ill_formed_text_splits_as_its_replaced_twin)
-{
-    uint64_t seed = test_seed();
-    rng r = {seed, 0};
-    uint8_t text[100], twin[300];
-    for (int i = 0; i < 20000; i++) {
-        size_t n = hard_text(&r, text, sizeof text, 1), m = sgt_utf8_replace(twin, text, n), at = 0,
-               twin_at = 0;
-        uint32_t a, b;
-        sgt_splitter sp = sgt_splitter_by(NULL, text, n), st = sgt_splitter_by(NULL, twin, m);
-        while (sgt_split(&sp, &a, 1)) {
-            uint8_t again[300];
-            cr_assert_eq(sgt_split(&st, &b, 1), 1, "SEED=%llu", (unsigned long long)seed);
-            size_t len = sgt_utf8_replace(again, text + at, a);
-            cr_assert_eq(len, b, "SEED=%llu", (unsigned long long)seed);
-            cr_assert_arr_eq(again, twin + twin_at, b, "SEED=%llu", (unsigned long long)seed);
-            at += a;
-            twin_at += b;
-        }
-        cr_assert_eq(sgt_split(&st, &b, 1), 0);
-        cr_assert_eq(at, n);
-    }
-}
 
 /* ---- other patterns, by PCRE2 ---- */
 
@@ -121,30 +96,4 @@ Test(split, finds_a_cut_near_the_end_where_there_is_one)
                  "one word of Chinese");
     cr_assert_gt(cut("\xE4\xBD\xA0\xE5\xA5\xBD\xE5\x90\x97\xE5\xA5\xBD", joins), 0,
                  "which no token spans");
-}
-
-/* Find the last cut in runs of ASCII characters. A cut is allowed between two classes, but not
- * after white space, nor between a quote and a letter. */
-Test(split, finds_the_last_cut_of_runs)
-{
-    static const char *const kinds[] = {"abcXYZ", "0123456789", " \n\t\r", "'", "=-.,"};
-    uint64_t seed = test_seed();
-    rng r = {seed, 0};
-    char text[200];
-    for (int i = 0; i < 50000; i++) {
-        size_t n = 0, want = 0, most = below(&r, 199) + 1;
-        while (n < most) {
-            const char *kind = kinds[below(&r, 5)];
-            for (uint32_t left = 1 + below(&r, below(&r, 4) ? 3 : 40); left && n < most; left--)
-                text[n++] = kind[below(&r, (uint32_t)strlen(kind))];
-        }
-        for (size_t p = 1; p < n; p++) {
-            sgt_class a = sgt_unicode_class((uint8_t)text[p - 1]),
-                      b = sgt_unicode_class((uint8_t)text[p]);
-            if (a != SGT_CLASS_SPACE && a != b && !(text[p - 1] == '\'' && b == SGT_CLASS_LETTER))
-                want = p;
-        }
-        cr_assert_eq(sgt_rule_cut(NULL, text, n, NULL), want, "SEED=%llu: %.*s",
-                     (unsigned long long)seed, (int)n, text);
-    }
 }

@@ -145,17 +145,3 @@ Test(split_levels, a_piece_of_more_than_four_gibibytes)
     cr_assert_eq(sgt_split(&s, ends, 100), 0);
     munmap(text, n);
 }
-
-/* Compare with PCRE2 on a whole file with many scripts: GPT-2's vocabulary, or the file that the
- * environment's TEXT names. */
-Test(split_levels, a_file_as_pcre2_has_it)
-{
-    const char *path = getenv("TEXT");
-    size_t n, count;
-    scoped_memory uint8_t *text =
-        (uint8_t *)whole_file(path ? path : "tokenize/vocab/gpt2.bpe", &n);
-    scoped_memory size_t *want = malloc((n + 3) * sizeof *want);
-    scoped(sgt_pattern) *p = pattern_of(NULL);
-    count = pieces_by_pattern(p, text, n, want);
-    hold_levels(NULL, text, n, 100, want, count, path ? path : "the vocabulary");
-}

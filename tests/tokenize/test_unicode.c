@@ -1,5 +1,4 @@
-/* test_unicode.c: the classes of characters, in the main table and in the tables for vector code,
- * are those recorded from tiktoken. */
+/* test_unicode.c: the classes of characters are those recorded from tiktoken. */
 #include <stdlib.h>
 
 #include "tests/tokenize/common.h"
@@ -18,16 +17,4 @@ Test(unicode, table_is_the_one_tiktoken_decided)
     cr_assert_eq(count[SGT_CLASS_NUMBER], 1911);
     cr_assert_eq(count[SGT_CLASS_SPACE], 25);
     cr_assert_eq(crc32_of(0, all, POINTS), 0xCEFAB67Du, "%08x", crc32_of(0, all, POINTS));
-}
-
-/* The tables for vector code agree with the classes. */
-Test(unicode, tables_for_vectors_agree)
-{
-    for (uint32_t cp = 0; cp < 0x800; cp++) {
-        sgt_class class = sgt_unicode_class(cp);
-        cr_assert_eq(sgt_unicode_two_letter[cp >> 3] >> (cp & 7) & 1, class == SGT_CLASS_LETTER,
-                     "U+%04X", cp);
-        cr_assert_eq(sgt_unicode_two_rest[cp >> 3] >> (cp & 7) & 1,
-                     class == SGT_CLASS_NUMBER || class == SGT_CLASS_SPACE, "U+%04X", cp);
-    }
 }

@@ -49,39 +49,6 @@ Test(utf8, replaces_what_python_replaces)
     cr_assert_eq(lines, kinds);
 }
 
-Test(utf8, counts_and_places_ill_formed_units)
-{
-    /* the examples of Unicode 16.0, table 3-8 (its first part), then surrogates, overlong forms,
-     * and a text that is cut off */
-    static const struct {
-        const char *s;
-        size_t count;
-        uint64_t at[8];
-    } cases[] = {
-        {"", 0, {0}},
-        {"plain ASCII, longer than eight bytes", 0, {0}},
-        {"\x61\xF1\x80\x80\xE1\x80\xC2\x62\x80\x63\x80\xBF\x64", 6, {1, 4, 6, 8, 10, 11}},
-        {"\xED\xA0\x80", 3, {0, 1, 2}},
-        {"\xC0\xAF\xE0\x80\xBF\xF0\x81\x82\x41", 8, {0, 1, 2, 3, 4, 5, 6, 7}},
-        {"\xF4\x91\x92\x93\xFF\x41\x80\xBF\x42", 7, {0, 1, 2, 3, 4, 6, 7}},
-        {"eight by\xE2\x82", 1, {8}},
-        {"\xF0\x9F\x98\x80\xF0\x9F\x98", 1, {4}},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        uint64_t at[8] = {0};
-        const uint8_t *s = (const uint8_t *)cases[i].s;
-        size_t n = strlen(cases[i].s);
-        cr_assert_eq(sgt_utf8_count_ill_formed(s, n, NULL, 0), cases[i].count, "case %zu", i);
-        cr_assert_eq(sgt_utf8_count_ill_formed(s, n, at, 8), cases[i].count, "case %zu", i);
-        cr_assert_arr_eq(at, cases[i].at, sizeof at, "case %zu", i);
-        cr_assert_eq(sgt_utf8_valid(s, n), cases[i].count ? cases[i].at[0] : n, "case %zu", i);
-    }
-    uint64_t two[3] = {7, 7, 7};
-    cr_assert_eq(sgt_utf8_count_ill_formed((const uint8_t *)"\xFF\xFF\xFF", 3, two, 2), 3);
-    cr_assert(two[0] == 0 && two[1] == 1 && two[2] == 7,
-              "only as many offsets as there is room for");
-}
-
 /* ---- skipping well-formed text with vectors ---- */
 
 static size_t valid_by_units(const uint8_t *s, size_t n)
@@ -96,31 +63,41 @@ static size_t valid_by_units(const uint8_t *s, size_t n)
     return i;
 }
 
-static size_t count_by_units(const uint8_t *s, size_t n)
+enum { PLACES = 8 };
+
+/* Count ill-formed units, and store the offsets of the first of them. */
+static size_t count_by_units(const uint8_t *s, size_t n, uint64_t places[PLACES])
 {
     size_t count = 0;
     uint32_t cp;
-    for (size_t i = 0; i < n; count += cp == SGT_UTF8_ILL_FORMED)
-        i += sgt_utf8_unit(s + i, n - i, &cp);
+    for (size_t i = 0, len; i < n; i += len) {
+        len = sgt_utf8_unit(s + i, n - i, &cp);
+        if (cp == SGT_UTF8_ILL_FORMED && count++ < PLACES) places[count - 1] = i;
+    }
     return count;
 }
 
-/* Check that all levels find the same well-formed beginning as `valid_by_units`. The text has
- * exactly as much memory as it needs, so that the sanitizer finds reads beyond it. */
+/* Check that all levels find the same well-formed beginning as `valid_by_units`, and the same
+ * ill-formed units as `count_by_units`. The text has exactly as much memory as it needs, so that
+ * the sanitizer finds reads beyond it. */
 static void hold_levels_to_units(const uint8_t *text, size_t n, const char *what)
 {
+    uint64_t want[PLACES] = {0};
+    const size_t count = count_by_units(text, n, want);
     scoped_memory uint8_t *s = malloc(n + 1);
     cr_assert(s);
     memcpy(s + 1, text, n);
     for (int level = 0; level <= (int)sgt_cpu(); level++) {
         const char *name = sgt_cpu_names[level];
+        uint64_t places[PLACES] = {0};
         must(sgt_cpu_limit(name, why));
         size_t valid = sgt_utf8_valid(s + 1, n),
-               count = sgt_utf8_count_ill_formed(s + 1, n, NULL, 0);
+               got = sgt_utf8_count_ill_formed(s + 1, n, places, PLACES);
         must(sgt_cpu_limit("auto", why));
         cr_assert_eq(valid, valid_by_units(text, n), "%s, %s: %zu bytes of %zu", name, what, valid,
                      n);
-        cr_assert_eq(count, count_by_units(text, n), "%s, %s: %zu units", name, what, count);
+        cr_assert_eq(got, count, "%s, %s: %zu units", name, what, got);
+        cr_assert_arr_eq(places, want, sizeof want, "%s, %s", name, what);
     }
 }
 

@@ -47,10 +47,7 @@ Test(vocab_load, gpt2_by_any_name_is_gpt2)
     cr_assert_str_eq(sgt_vocab_name(file), "gpt2");
     cr_assert(!file->ids, "ids in merge order need no table");
     sgt_vocab_parts ranks = {.path = "ranks", .ranks = 1};
-    for (uint32_t id = 0; id < sgt_vocab_size(named); id++) {
-        const uint8_t *s = sgt_vocab_token(named, id, &n);
-        must(sgt_vocab_parts_token(&ranks, id, s, n, id == sgt_vocab_eot(named), why));
-    }
+    add_tokens(&ranks, named);
     must(sgt_vocab_from_parts(&by_ranks, &ranks, why));
     sgt_vocab_parts_free(&ranks);
     cr_assert_eq(sgt_vocab_fingerprint(by_ranks), SGT_GPT2_FINGERPRINT);
@@ -74,88 +71,7 @@ Test(vocab_load, tokens_have_16_mib)
     sgt_vocab_parts_free(&p);
 }
 
-/* ---- random vocabularies ---- */
-
-/* Return a random vocabulary: train merges on text of few letters, so that they overlap and nest in
- * every way. Then load only the tokens, with ids as ranks. */
-static sgt_vocab *random_vocab(rng *r, uint32_t size, unsigned letters)
-{
-    sgt_pieces pieces = {0};
-    sgt_vocab_parts trained = {.path = "trained"};
-    uint8_t s[64];
-    for (int i = 0; i < 400; i++) {
-        size_t n = 1 + below(r, sizeof s - 1);
-        for (size_t j = 0; j < n; j++) s[j] = (uint8_t)('a' + below(r, letters));
-        must(sgt_pieces_add(&pieces, s, n, 1 + below(r, 4), why));
-    }
-    must(sgt_merges_train(&trained, &pieces, size, NULL, why));
-    sgt_pieces_free(&pieces);
-
-    /* load the tokens without merges: sgt finds the merge of each token */
-    sgt_vocab_parts parts = {.path = "random", .ranks = 1};
-    for (uint32_t id = 1; id < trained.size; id++) {
-        const sgt_vocab_part *t = &trained.tokens[id];
-        must(sgt_vocab_parts_token(&parts, id, t->s, t->n, 0, why));
-    }
-    must(sgt_vocab_parts_token(&parts, 0, "</s>", 4, 1, why));
-    sgt_vocab *v = NULL;
-    must(sgt_vocab_from_parts(&v, &parts, why));
-    /* the merge that was found is the one from training */
-    for (uint32_t i = 0; i < trained.merge_count; i++) {
-        const sgt_vocab_merge *m = &trained.merges[i];
-        const uint32_t *half = v->halves[256 + i];
-        cr_assert(v->ids[half[0]] == m->left && v->ids[half[1]] == m->right, "merge %u", i);
-    }
-    sgt_vocab_parts_free(&parts);
-    sgt_vocab_parts_free(&trained);
-    return v;
-}
-
-Test(vocab_load, ranks_find_the_merges_and_the_ways_to_encode_agree)
-{
-    rng r = {test_seed(), 0};
-    for (int round = 0; round < 60; round++) {
-        scoped(sgt_vocab) *v = random_vocab(&r, 260 + below(&r, 400), 1 + below(&r, 4));
-        scoped(sgt_encoder) *e = new_encoder(v);
-        for (int i = 0; i < 50; i++) {
-            uint8_t s[SGT_BPE_SCAN_MAX];
-            uint16_t scan[SGT_BPE_SCAN_MAX], steps[SGT_BPE_SCAN_MAX], all[SGT_BPE_SCAN_MAX];
-            size_t n = 1 + below(&r, sizeof s);
-            for (size_t j = 0; j < n; j++) s[j] = (uint8_t)('a' + below(&r, 4));
-            size_t count = bpe_scan(v, s, n, scan);
-            cr_assert(bpe_steps(e, s, n, steps) == count && !memcmp(scan, steps, count * 2),
-                      "seed %llu", (unsigned long long)r.key);
-            cr_assert_eq(encode(e, s, n, all), count);
-            for (size_t j = 0; j < count; j++)
-                cr_assert_eq(all[j], v->ids[scan[j]], "seed %llu", (unsigned long long)r.key);
-        }
-    }
-}
-
-/* ---- ranks in any order ---- */
-
-/* Encode a pre-token as tiktoken does: if it is a token, give its id; otherwise merge the pair with
- * the lowest rank until no pair can be merged. Return the number of ids. */
-static size_t encode_by_ranks(const sgt_vocab_parts *p, const uint8_t *s, size_t n, uint16_t *ids)
-{
-    size_t from[65], count = n;
-    for (size_t i = 0; i <= n; i++) from[i] = i;
-    if (sgt_vocab_parts_find(p, s, n) != SGT_NO_TOKEN) from[count = 1] = n;
-    for (;;) {
-        uint32_t best = SGT_NO_TOKEN;
-        size_t at = 0;
-        for (size_t i = 0; i + 2 <= count; i++) {
-            const uint32_t id = sgt_vocab_parts_find(p, s + from[i], from[i + 2] - from[i]);
-            if (id < best) best = id, at = i;
-        }
-        if (best == SGT_NO_TOKEN) break;
-        memmove(from + at + 1, from + at + 2, (count - at - 1) * sizeof *from);
-        count--;
-    }
-    for (size_t i = 0; i < count; i++)
-        ids[i] = (uint16_t)sgt_vocab_parts_find(p, s + from[i], from[i + 1] - from[i]);
-    return count;
-}
+/* ---- ranks ---- */
 
 /* Load the ranks, and compare the ids of random pre-tokens. Return 0 if sgt does not support such
  * ranks. */
@@ -170,16 +86,44 @@ static int ranks_agree(rng *r, const sgt_vocab_parts *p, unsigned letters)
     scoped(sgt_encoder) *e = new_encoder(v);
     for (int i = 0; i < 200; i++) {
         uint8_t s[64];
-        uint16_t want[64], got[64];
+        uint32_t want[64];
+        uint16_t scan[64], got[64];
         const size_t n = 1 + below(r, i % 4 ? 8 : sizeof s);
         for (size_t j = 0; j < n; j++) s[j] = (uint8_t)('a' + below(r, letters));
         const size_t count = encode_by_ranks(p, s, n, want);
-        cr_assert(encode(e, s, n, got) == count && !memcmp(got, want, 2 * count), "seed %llu: %.*s",
-                  (unsigned long long)r->key, (int)n, s);
-        const size_t scanned = bpe_scan(v, s, n, want);
-        cr_assert(bpe_steps(e, s, n, got) == scanned && !memcmp(got, want, 2 * scanned));
+        cr_assert_eq(encode(e, s, n, got), count);
+        for (size_t j = 0; j < count; j++)
+            cr_assert_eq(got[j], want[j], "seed %llu: %.*s", (unsigned long long)r->key, (int)n, s);
+        const size_t scanned = bpe_scan(v, s, n, scan);
+        cr_assert(bpe_steps(e, s, n, got) == scanned && !memcmp(got, scan, 2 * scanned));
     }
     return 1;
+}
+
+/* Vocabularies that are trained on text of few letters, so that their tokens overlap and nest in
+ * every way. Only the tokens are loaded, with their ids as ranks. */
+Test(vocab_load, ranks_of_trained_merges)
+{
+    rng r = {test_seed(), 0};
+    for (int round = 0; round < 60; round++) {
+        const unsigned letters = 1 + below(&r, 4);
+        sgt_pieces pieces = {0};
+        sgt_vocab_parts trained = {.path = "trained"}, parts = {.path = "random", .ranks = 1};
+        for (int i = 0; i < 400; i++) {
+            uint8_t s[64];
+            const size_t n = 1 + below(&r, sizeof s - 1);
+            for (size_t j = 0; j < n; j++) s[j] = (uint8_t)('a' + below(&r, letters));
+            must(sgt_pieces_add(&pieces, s, n, 1 + below(&r, 4), why));
+        }
+        must(sgt_merges_train(&trained, &pieces, 260 + below(&r, 400), NULL, why));
+        for (uint32_t id = 0; id < trained.size; id++)
+            must(sgt_vocab_parts_token(&parts, id, trained.tokens[id].s, trained.tokens[id].n, !id,
+                                       why));
+        cr_assert(ranks_agree(&r, &parts, letters));
+        sgt_pieces_free(&pieces);
+        sgt_vocab_parts_free(&parts);
+        sgt_vocab_parts_free(&trained);
+    }
 }
 
 /* If ranks do not come from training, a token may have a lower rank than its halves, or no two
