@@ -160,7 +160,6 @@ FUZZ_C := $(filter-out %/replay.c,$(wildcard tests/fuzz/*.c))
 FUZZ_PARTS = $(FUZZ_C:%.c=$(B)/obj/%.o) $(call lib,$(FUZZ_USES))
 FUZZ_USES := cli train tokenize loader # not the kernels, which parse no input
 run-check: $(B)/tests/replay
-$(B)/tests/replay $(B)/tests/fuzz: override LDFLAGS += -Wl,--wrap=exit
 $(B)/tests/replay: $(B)/obj/tests/fuzz/replay.o $(FUZZ_PARTS)
 	$(call link,$(CC),$(call ld,$(FUZZ_USES)))
 $(B)/tests/fuzz: $(FUZZ_PARTS)

@@ -1,7 +1,5 @@
-/* text.c: fuzz targets for texts, ids, names and options. */
+/* text.c: fuzz targets for texts, ids, names and numbers in options. */
 #include "tests/fuzz/fuzz.h"
-
-#include <setjmp.h>
 
 #include "tokenize/bpe/bpe.h"
 #include "tokenize/text/pattern.h"
@@ -248,62 +246,6 @@ void fuzz_printable(const uint8_t *data, size_t size)
 
 /* ---- options ---- */
 
-enum { MOST = 30 }; /* most arguments */
-
-static struct {
-    uint64_t count, size;
-    double real, percent;
-    const char *text, *choice;
-    int flag;
-    sgt_option_list list;
-} o;
-static const sgt_option table[] = {
-    {.name = "Heading"},
-    {"count", 'n', SGT_OPT_COUNT, &o.count, "N", .help = "help", .min = 1, .max = 1 << 20},
-    {"size", 's', SGT_OPT_SIZE, &o.size, "SIZE", .help = "help"},
-    {"real", 0, SGT_OPT_REAL, &o.real, "X", .help = "help"},
-    {"percent", 0, SGT_OPT_PERCENT, &o.percent, "N%", .help = "help"},
-    {"text", 't', SGT_OPT_TEXT, &o.text, "TEXT", .help = "help"},
-    {"choice", 0, SGT_OPT_CHOICE, &o.choice, "one|two", .help = "help"},
-    {"list", 0, SGT_OPT_LIST, &o.list, "TEXT", .help = "help"},
-    {"flag", 'f', SGT_OPT_FLAG, &o.flag, .help = "help"},
-    {0}};
-static const sgt_program program = {.name = "sgt-x",
-                                    .usage = "sgt-x [OPTION]... IN...\n       sgt-x",
-                                    .about = "x",
-                                    .options = table};
-
-/* ---- exit(), called by the code under test ---- */
-
-static jmp_buf ended;
-/* 1: options.c may call exit, which then jumps back here; 0: exit is libFuzzer's */
-static int inside;
-_Noreturn void __real_exit(int code);
-_Noreturn void __wrap_exit(int code);
-_Noreturn void __wrap_exit(int code)
-{
-    if (!inside) __real_exit(code);
-    longjmp(ended, code + 1);
-}
-
-/* Switches the sanitizer's leak check off, if there is one: jumping out of exit leaks memory that
- * the end of the process would have freed. */
-void __lsan_disable(void) __attribute__((weak));
-void __lsan_enable(void) __attribute__((weak));
-
-/* Redirect descriptor `fd` to /dev/null (`on` 1), or back to where it went before (0). */
-static int quiet(int fd, int on)
-{
-    static int kept[3], nowhere;
-    if (!nowhere) nowhere = dup2(fileno(fopen("/dev/null", "we")), 100);
-    fflush(fd == 1 ? stdout : stderr);
-    if (on) kept[fd] = dup(fd), dup2(nowhere, fd);
-    else dup2(kept[fd], fd), close(kept[fd]);
-    return 0;
-}
-
-/* ---- numbers ---- */
-
 /* Parse s, which has digits, perhaps a fraction, and a suffix. If its value is an integer below
  * 2^53, and s has at most six decimal places, store it in *out and return 1; otherwise return 0. */
 static int plain_number(const char *s, int bytes, uint64_t *out)
@@ -340,35 +282,11 @@ static void check_number(const char *s)
     if (sgt_parse_real(s, &x) == 0) must(x - x == 0, "a number is finite");
 }
 
-/* The value of a numeric option equals that of its digits and suffix, computed here in
- * integers, or the option is refused. Any command line ends in a usage error, or in options and
- * operands. The input has one argument per line. */
+/* The value of a numeric option equals that of its digits and suffix, computed here in integers, or
+ * the option is refused. The input has one value per line. */
 void fuzz_options(const uint8_t *data, size_t size)
 {
-    char *argv[MOST + 2] = {"sgt-x"}, *text = strndup((const char *)data, size);
-    volatile int argc = 1;
+    scoped_memory char *text = strndup((const char *)data, size);
     must(text != NULL, "there is memory");
-    for (char *line = strtok(text, "\n"); line && argc <= MOST; line = strtok(NULL, "\n")) {
-        check_number(line);
-        argv[argc++] = line;
-    }
-    quiet(1, 1), quiet(2, 1);
-    if (__lsan_disable) __lsan_disable();
-    int code = setjmp(ended);
-    inside = !code;
-    int first = code ? 0 : sgt_options_parse(&program, argc, argv);
-    inside = 0;
-    if (__lsan_enable) __lsan_enable();
-    quiet(1, 0), quiet(2, 0);
-    must(code <= SGT_EXIT_USAGE + 1, "it ends well, or in wrong usage");
-    if (!code) {
-        must(first >= 1 && first <= argc, "operands are among the arguments");
-        for (int i = first; i < argc; i++)
-            must(argv[i] >= text && argv[i] <= text + size, "each is an argument");
-        must(!o.choice || !strcmp(o.choice, "one") || !strcmp(o.choice, "two"),
-             "a choice is one of its words");
-        must(!o.count || (o.count >= 1 && o.count <= 1 << 20), "a number is within its bounds");
-    }
-    memset(&o, 0, sizeof o);
-    free(text);
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) check_number(line);
 }
