@@ -58,32 +58,3 @@ def test_a_resumed_loader(load):
     again.load_state_dict(there.state_dict())
     assert [same(batch, here[5 + i]) for i, batch in enumerate(islice(again, 2))] == [True, True]
 
-
-def test_documents(load):
-    more = {"documents": True}
-    there, here = load(arrays="torch", **more).to(DEVICE), load(**more)
-    for (x, y, d), (a, b, e) in pairs(there, here, 20):
-        assert same((x, y, *d), (a, b, *e))
-
-
-def test_training_on_it(load):
-    """A model's losses equal those on copies of the host's batches, except for rounding."""
-
-    def losses(batches):
-        torch.manual_seed(0)
-        model = torch.nn.Embedding(50257, 8).to(DEVICE)
-        head = torch.nn.Linear(8, 50257).to(DEVICE)
-        sgd = torch.optim.SGD([*model.parameters(), *head.parameters()], lr=0.1)
-        found = []
-        for x, y in batches:
-            loss = torch.nn.functional.cross_entropy(head(model(x)).flatten(0, 1), y.flatten())
-            loss.backward()
-            sgd.step()
-            sgd.zero_grad()
-            found.append(loss.detach())
-        return torch.stack(found).cpu()
-
-    moved = ((x.to(DEVICE), y.to(DEVICE)) for x, y in islice(load(arrays="torch"), 30))
-    assert torch.allclose(
-        losses(islice(load(arrays="torch").to(DEVICE), 30)), losses(moved), atol=1e-4
-    )
