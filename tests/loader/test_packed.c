@@ -187,30 +187,6 @@ Test(packed, mixes)
     }
 }
 
-/* A position to resume from is a number of rows, so the batch size may change. */
-Test(packed, resumes)
-{
-    put_set("d", 1);
-    sgt_loader_options o = {.sampling = SGT_SAMPLING_PACKED, .batch = 12, .seq = 30, .seed = 3};
-    sgt_loader_state state = {.size = sizeof state};
-    uint64_t next;
-    scoped(sgt_loader) *l = open_loader("d", &o, NULL);
-    must(sgt_loader_get_state(l, 41, &state, why));
-    sgt_loader_close(l);
-    cr_assert(state.rows == 41 * 12 && state.sampling == SGT_SAMPLING_PACKED && state.pad == 0);
-    o.batch = 4;
-    o.reader = SGT_READER_MMAP;
-    l = open_loader("d", &o, NULL);
-    must(sgt_loader_resume(l, &state, &next, why));
-    cr_assert_eq(next, 41 * 3);
-    sgt_loader_close(l);
-    o.sampling = SGT_SAMPLING_DOCUMENTS;
-    l = open_loader("d", &o, NULL);
-    expect_failure(
-        sgt_loader_resume(l, &state, &next, why), SGT_EUSAGE,
-        "the saved position is of another run: the sampling is documents and was packed");
-}
-
 Test(packed, what_rows_hold)
 {
     put_set("d", 1);
@@ -277,38 +253,6 @@ Test(packed, other_beginnings)
     expect_failure(open_only("raw.bin", &o, why), SGT_EFORMAT,
                    "raw.bin: token 0: a document begins with id 5, and packed rows need the "
                    "end-of-text id 50256 there (the other samplings do not)");
-}
-
-/* An id outside the vocabulary fails the batch that has it, and no batch before or after it. */
-Test(packed, impossible_ids)
-{
-    enum { B = 4, T = 16 };
-    put_set("d", 1);
-    uint64_t d = 0;
-    while (starts[d + 1] - starts[d] < 17) d++;
-    patch("d/train_000000.bin", SGT_SHARD_HEADER + 2 * (starts[d] + 3), "\xff\xff", 2);
-    sgt_loader_options o = {
-        .reader = SGT_READER_URING, .sampling = SGT_SAMPLING_PACKED, .batch = B, .seq = T};
-    scoped(sgt_loader) *l = open_loader("d", &o, NULL);
-    scoped(sgt_cursor) *c = open_cursor(l);
-    scoped(sgt_pack) p = plan_of(0, T);
-    int32_t rows[B * (T + 1)];
-    uint32_t want[T + 1];
-    uint8_t begin[T + 1];
-    uint64_t failed = 0, batches = sgt_pack_epoch_rows(&p) / B;
-    for (uint64_t k = 0; k < batches; k++) {
-        sgt_error err;
-        if (read_i32_rows(l, c, k, rows, &err) < 0) {
-            cr_assert_not_null(strstr(err.text, "id 65535, expected below 50257"));
-            failed++;
-            continue;
-        }
-        for (uint32_t r = 0; r < B; r++) {
-            expect_row(&p, k * B + r, want, begin);
-            cr_assert_arr_eq(rows + r * (T + 1), want, sizeof want);
-        }
-    }
-    cr_assert_leq(failed, 1);
 }
 
 /* A file is cut short, and a row begins after its new end. The error must name the cut, not the id

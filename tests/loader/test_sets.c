@@ -248,14 +248,14 @@ Test(sets, texts_that_are_wrong)
         expect_failure(parse(text, why), SGT_EUSAGE,
                        "e:%s: the weight must be a number from 1e-09 to 1e+06", weights[i]);
     }
-    expect_failure(parse("d:1,,e:2", why), SGT_EUSAGE,
-                   "d:1,,e:2: a set without a name (commas separate sets)");
-    expect_failure(parse("d,", why), SGT_EUSAGE, "d,: a set without a name (commas separate sets)");
-    expect_failure(parse("d:1,:2", why), SGT_EUSAGE, ":2: a weight without a set");
-    expect_failure(parse("d:1,e", why), SGT_EUSAGE,
-                   "d has a weight, and e has none: all sets have one, or none has");
-    expect_failure(parse("d,e,f:1", why), SGT_EUSAGE,
-                   "d has no weight, and f has one: all sets have one, or none has");
+    static const char *const wrong[][2] = {
+        {"d:1,,e:2", "d:1,,e:2: a set without a name (commas separate sets)"},
+        {"d,", "d,: a set without a name (commas separate sets)"},
+        {"d:1,:2", ":2: a weight without a set"},
+        {"d:1,e", "d has a weight, and e has none: all sets have one, or none has"},
+        {"d,e,f:1", "d has no weight, and f has one: all sets have one, or none has"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        expect_failure(parse(wrong[i][0], why), SGT_EUSAGE, "%s", wrong[i][1]);
     scoped_memory char *most = malloc(2 * 4097);
     memset(most, ',', 2 * 4097);
     for (int i = 0; i < 4097; i++) most[2 * i] = 'd';
@@ -273,21 +273,36 @@ static int open_sets(const sgt_loader_set *sets, uint32_t n, sgt_error *err)
 
 Test(sets, that_cannot_be_mixed)
 {
+    static const struct {
+        sgt_loader_set with; /* set "d", of weight 1, is mixed with this one */
+        int code;
+        const char *text;
+    } cases[] = {
+        {{"gone", 1},
+         SGT_EIO,
+         "gone: No such file or directory (sgt-tokenize makes a folder of shards)"},
+        {{"e", -1}, SGT_EUSAGE, "e:-1: the weight must be a number from 1e-09 to 1e+06"},
+        {{"e", 0}, SGT_EUSAGE, "d has a weight, and e has none: all sets have one, or none has"},
+        {{"./d/", 1}, SGT_EUSAGE, "./d/: the same set as d (a larger weight draws more of it)"},
+        {{"empty", 1},
+         SGT_EFORMAT,
+         "empty: no train shards in it, train_*.bin (sgt-tokenize makes them)"},
+        {{NULL, 1}, SGT_EUSAGE, "set 1 has no path"},
+        {{"short.bin", 1},
+         SGT_EFORMAT,
+         "short.bin: rows of 16 tokens need a shard of 17 or more, and the longest, short.bin, has "
+         "5 (take a sequence length of at most 4, or more text)"},
+        {{"shorter.bin", 1},
+         SGT_EFORMAT,
+         "shorter.bin: no shard has two tokens (a row and its targets take more text)"}};
     put_sets();
-    expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"gone", 1}}, 2, why), SGT_EIO,
-                   "gone: No such file or directory (sgt-tokenize makes a folder of shards)");
-    expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"e", -1}}, 2, why), SGT_EUSAGE,
-                   "e:-1: the weight must be a number from 1e-09 to 1e+06");
-    expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"e", 0}}, 2, why), SGT_EUSAGE,
-                   "d has a weight, and e has none: all sets have one, or none has");
-    expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"e", 1}, {"./d/", 1}}, 3, why),
-                   SGT_EUSAGE, "./d/: the same set as d (a larger weight draws more of it)");
-    expect_failure(open_sets(three, 4097, why), SGT_EUSAGE, "4097 sets: at most 4096 can be mixed");
     cr_assert_eq(mkdir("empty", 0777), 0);
-    expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"empty", 1}}, 2, why), SGT_EFORMAT,
-                   "empty: no train shards in it, train_*.bin (sgt-tokenize makes them)");
-    expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {NULL, 1}}, 2, why), SGT_EUSAGE,
-                   "set 1 has no path");
+    put_raw("short.bin", 1, 5);
+    put_raw("shorter.bin", 1, 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, cases[i].with}, 2, why),
+                       cases[i].code, "%s", cases[i].text);
+    expect_failure(open_sets(three, 4097, why), SGT_EUSAGE, "4097 sets: at most 4096 can be mixed");
     expect_failure(open_sets(NULL, 2, why), SGT_EUSAGE,
                    "sgt_loader_options.sets is NULL, but set_count is 2");
     expect_failure(open_sets(NULL, 0, why), SGT_EUSAGE,
@@ -295,13 +310,6 @@ Test(sets, that_cannot_be_mixed)
     sgt_loader_options twice = mixed(three, 3);
     expect_failure(open_only("d", &twice, why), SGT_EUSAGE,
                    "sgt_loader_options names data twice: set either data or sets");
-    put_raw("short.bin", 1, 5);
-    expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"short.bin", 1}}, 2, why), SGT_EFORMAT,
-                   "short.bin: rows of 16 tokens need a shard of 17 or more, and the longest, "
-                   "short.bin, has 5 (take a sequence length of at most 4, or more text)");
-    put_raw("shorter.bin", 1, 1);
-    expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"shorter.bin", 1}}, 2, why), SGT_EFORMAT,
-                   "shorter.bin: no shard has two tokens (a row and its targets take more text)");
 }
 
 static void put_marked(const char *path, uint32_t vocab, uint64_t fingerprint)

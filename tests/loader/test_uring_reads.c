@@ -185,24 +185,16 @@ Test(uring_reads, closed_with_reads_in_flight)
 typedef struct turn {
     const sgt_loader *l;
     sgt_cursor *c;
-    uint64_t first, n;
-    int close;
+    uint64_t first;
 } turn;
 
+/* Draw ten batches. Close the cursor after batch 39. */
 static void *take_turn(void *arg)
 {
-    turn *t = arg;
-    check_run(t->l, t->c, t->first, t->n, NULL);
-    if (t->close) sgt_cursor_close(t->c);
+    const turn *t = arg;
+    check_run(t->l, t->c, t->first, 10, NULL);
+    if (t->first == 30) sgt_cursor_close(t->c);
     return NULL;
-}
-
-static void take_turn_elsewhere(const turn *t)
-{
-    pthread_t thread;
-    turn copy = *t;
-    cr_assert_eq(pthread_create(&thread, NULL, take_turn, &copy), 0);
-    pthread_join(thread, NULL);
 }
 
 /* A thread waits for reads that another thread has started. */
@@ -213,21 +205,14 @@ Test(uring_reads, cursors_move_between_threads)
     for (int i = 0; i < 2; i++) {
         reader_fault fault = {.direct_error = i ? EINVAL : 0};
         scoped(sgt_loader) *l = open_loader("d", &uring, &fault);
-        sgt_cursor *c = open_cursor(l);
-        turn here = {l, c, 0, 10, 0}, there = {l, c, 10, 10, 0};
-        take_turn(&here);
-        take_turn_elsewhere(&there);
-        here.first = 20;
-        take_turn(&here);
-        there.first = 30;
-        there.close = 1;
-        take_turn_elsewhere(&there);
-        /* the cursor is opened here, used in the other thread, and closed here */
-        here.c = open_cursor(l);
-        there.c = here.c;
-        there.close = 0;
-        take_turn_elsewhere(&there);
-        sgt_cursor_close(here.c);
+        turn t = {l, open_cursor(l), 0};
+        for (; t.first < 40; t.first += 20) {
+            pthread_t thread;
+            take_turn(&t);
+            turn next = {l, t.c, t.first + 10};
+            cr_assert_eq(pthread_create(&thread, NULL, take_turn, &next), 0);
+            pthread_join(thread, NULL);
+        }
     }
     cr_assert_eq(open_descriptors(), before);
 }
