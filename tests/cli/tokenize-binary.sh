@@ -117,14 +117,6 @@ echo x > dots/a
 run 0 sgt-tokenize dots out15
 stderr_is 'sgt-tokenize: dots/.dangling: hidden, skipped (2 such below dots; --hidden reads them)'
 
-# A set made with other options is refused. --force makes it again.
-rm -rf old
-run 0 sgt-tokenize --quiet --binary keep --hidden --format text in old
-run 1 sgt-tokenize --quiet --hidden --format text in old
-stderr_is 'sgt-tokenize: old: made with --binary keep, now skip (--force replaces it)'
-run 0 sgt-tokenize --quiet --force --format text in old
-[ "$(paths_of old)" = '"a.txt" "latin1.txt" "nul.txt"' ] || fail "--force: $(paths_of old)"
-
 run_usage '--binary maybe: must be one of skip|keep' sgt-tokenize --binary maybe in out16
 
 # Archives of text files are not text: their headers and padding would become tokens.
@@ -157,19 +149,7 @@ cat packed/sub/*.txt > want
 sort decoded > sorted
 sort want | cmp -s - sorted || fail 'what the hint of a tar archive reads'
 
-# UTF-16 without a mark; forms.sh has both byte orders, UTF-32, and marks. (printf does not depend on iconv.)
-printf '\037\004@\004\070\004\062\004\065\004B\004 \000' > word # "Привет " as UTF-16: no byte of it is above 127
-repeated 16 word > russian
-run_failure 'russian: UTF-16LE, not UTF-8 text (iconv -f UTF-16LE -t UTF-8 converts it)' sgt-tokenize russian out18
-! command -v iconv > .iconv || check 'the hint is right' [ "$(iconv -f UTF-16LE -t UTF-8 word)" = 'Привет ' ]
-run_failure_about 'standard input: UTF-16LE, not UTF-8 text' sgt-tokenize - out19 < russian
-# Binary numbers are not text either. Text that contains NUL bytes is text.
-i=0
-while [ $i -lt 40 ]; do printf "\\$(printf %o $((i + 1)))\\000" && i=$((i + 1)); done > numbers16
-run_failure 'numbers16: 16-bit numbers, not UTF-8 text (--binary keep takes its bytes)' sgt-tokenize numbers16 out19
-printf '\001\000\000\000\002\000\000\000\000\000\000\000' > numbers32
-run_failure 'numbers32: 32-bit numbers, not UTF-8 text (--binary keep takes its bytes)' sgt-tokenize numbers32 out19
-absent out19
+# Text that contains NUL bytes is text. (forms.sh has UTF-16, UTF-32 and binary numbers.)
 for i in 1 2 3 4 5 6 7 8 9; do printf 'file %d\000another name\000' $i; done > names
 head -c 100 /dev/zero > zeros
 printf 'a\000b' > three

@@ -86,15 +86,6 @@ run 0 sgt-tokenize around nest/out2
 run 1 sgt-tokenize around nest/out
 stderr_has 'around/link: skipped: it is OUT or inside OUT'
 
-# A file's content decides, not its name: text in files with the names of other formats is read.
-mkdir kinds
-echo y > kinds/a.xz
-echo x > kinds/b.zip
-echo x > kinds/c.txt
-run_silent sgt-tokenize kinds out9
-run_silent sgt-tokenize --format text kinds out10
-same out9/train_000000.bin out10/train_000000.bin
-
 # Standard input is one document, by itself or among other inputs. It cannot be compared with the
 # inputs of a finished set, so a finished OUT is not overwritten.
 printf 'from a pipe' | run 0 sgt-tokenize - out11

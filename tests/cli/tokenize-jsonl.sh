@@ -60,10 +60,6 @@ bad '{"text":"c"}\0357\0273\0277{"text":"d"}' "byte 13: $mark$sed removes it"
 sh -c "$sed bad.jsonl" > mended.jsonl
 run_prints 'out-mended: 8 tokens, 4 documents' sgt-tokenize mended.jsonl out-mended
 bad ' \t\0357\0273\0277 {"text":"c"}' "byte 3: $mark$sed removes it"
-for locale in C C.UTF-8; do
-    LC_ALL=$locale sh -c "$sed bad.jsonl" > mended.jsonl
-    run_prints 'out-mended: 6 tokens, 3 documents' sgt-tokenize --force mended.jsonl out-mended
-done
 bad '{"text":"c"} \0357\0273\0277 {"text":"d"}\0357\0273\0277' "byte 14: $mark$sed removes it"
 for locale in C C.UTF-8; do
     LC_ALL=$locale sh -c "$sed bad.jsonl" > mended.jsonl
@@ -115,36 +111,9 @@ printf '\357\277\275\357\277\275' > h2
 run 0 sgt-tokenize --quiet h1 h2 out-text
 same out-halves/train_000000.bin out-text/train_000000.bin
 
-# Standard input can be JSONL. The same text in files gives the same tokens, compressed or not, with
-# any number of threads.
+# Standard input can be JSONL. (tests/tokenize compares files of JSONL, compressed or not, with files
+# of text.)
 run_prints ', 29,999 documents' sgt-tokenize --format jsonl - out-stdin < many.jsonl
-mkdir text
-for f in "$ROOT"/tokenize/input/*.c; do
-    expand "$f" > "text/$(basename "$f")"
-    escaped=$(sed 's/\\/\\\\/g; s/"/\\"/g' "text/$(basename "$f")" | awk 'NR > 1 { printf "\\n" } { printf "%s", $0 }')
-    printf '{"text":"%s\\n"}\n' "$escaped"
-done > code.jsonl
-run 0 sgt-tokenize --quiet --format text text out-files
-run 0 sgt-tokenize --quiet code.jsonl out-lines
-same out-files/train_000000.bin out-lines/train_000000.bin
-same out-files/train_000000.idx out-lines/train_000000.idx
-mkdir both packed
-cp code.jsonl many.jsonl both
-gzip -c code.jsonl > packed/code.jsonl.gz
-gzip -c many.jsonl > packed/many.jsonl.gz
-for t in 1 4; do
-    run 0 sgt-tokenize --quiet --threads $t --shard-tokens 20k --split 20% both out-both$t
-    run 0 sgt-tokenize --quiet --threads $t --shard-tokens 20k --split 20% packed out-packed$t
-done
-same_folders out-both1 out-both4
-same_folders out-packed1 out-packed4
-# (The split depends on the file's name, so compressed files are split differently.)
-run 0 sgt-tokenize --quiet both out-both
-run 0 sgt-tokenize --quiet packed out-packed
-same out-both/train_000000.bin out-packed/train_000000.bin
-counts() { sed 's/.*"documents"/"documents"/' "$1/sources.jsonl"; }
-[ "$(counts out-both)" = "$(counts out-packed)" ] || fail 'sources of packed files'
-
 # ---- JSONL in files with other endings ----
 
 # JSONL is recognized by its first two lines under any name, compressed or not. The tokens are those

@@ -57,14 +57,11 @@ printf '{"text": "\303\251"}\n{"text": "\355\225\234"}\n' > lines-nfc.jsonl
 run 0 sgt-tokenize --quiet --normalize nfc lines.jsonl lines
 tokens_as lines lines-nfc.jsonl
 
-# The user's own pattern and vocabulary are applied to the normalized text.
+# A vocabulary is trained on the normalized text.
 run 0 sgt-tokenize --quiet --normalize nfc --train-vocab 262 large.txt trained
 run 0 sgt-tokenize --quiet --train-vocab 262 large-nfc.txt trained-nfc
 same trained/merges.txt trained-nfc/merges.txt
 grep -q '^"normalizer":{"type":"NFC"},$' trained/tokenizer.json || fail 'the vocabulary does not say nfc'
-run 0 sgt-tokenize --quiet --normalize nfc --pattern '\X' raw.txt clusters
-run 0 sgt-tokenize --quiet --pattern '\X' nfc.txt clusters-nfc
-same clusters/train_000000.bin clusters-nfc/train_000000.bin
 
 run_usage '--normalize nfd: must be one of none|nfc|nfkc; did you mean nfc?' sgt-tokenize --normalize nfd raw.txt n
 absent n

@@ -54,8 +54,6 @@ last member of gzip"
     run_silent sgt-tokenize --quiet --json --force after.gz out-after
     stdout_has '"bad_lines": 1, '
 done
-{ printf '' | gzip && echo; } > after-empty.jsonl.gz
-run 0 sgt-tokenize --quiet after-empty.jsonl.gz out-after-empty
 # Bytes after the last member that begin like a member are a member that is cut off, as for gzip.
 for after in '\037' '\037\213' '\0\037\213' '\037\213\010'; do
     { cat a.gz && printf '%b' "$after"; } > next.gz
@@ -73,7 +71,7 @@ stdout_has '8 bad lines, rows or file ends left out'
 
 # A changed byte anywhere after the header is found. Complete shards are kept, and the run continues
 # when the file is restored.
-for at in 30 500 $((size / 2)) $((size - 20)) $((size - 6)); do
+for at in 30 $((size / 2)) $((size - 6)); do
     cp a.gz flipped.gz
     flip flipped.gz $at 16
     run 1 sgt-tokenize text flipped.gz out-flipped
@@ -130,7 +128,6 @@ sgt-inspect --decode 1:200000 out-good > got 2> .decoded
 head -c "$(wc -c < got)" text > want
 [ "$(wc -c < got)" -gt 100000 ] || fail "only $(wc -c < got) bytes are left"
 same got want
-run_prints 'complete already' sgt-tokenize --skip-bad bad out-good
 touch bad/1.gz # a new time stamp: the file is read and compared
 run 0 sgt-tokenize --quiet --skip-bad bad out-good
 # A file that is cut in its first line has one bad line, as has a file that is cut in a later line.
@@ -165,14 +162,6 @@ printf hello > hello.txt
 run 0 sgt-tokenize --quiet wide.txt hello.txt out-wide
 run 0 sgt-tokenize --quiet --filter "$filter" wide out-filtered
 same out-filtered/train_000000.bin out-wide/train_000000.bin
-mkdir mixed
-cp text mixed/1
-cp a.zst mixed/2.zst
-cp a.gz mixed/3.gz
-cp b.zst mixed/4.zst
-for t in 1 2 5; do run 0 sgt-tokenize --quiet --threads $t --split 50% --shard-tokens 30k mixed mixed$t; done
-same_folders mixed1 mixed2
-same_folders mixed1 mixed5
 
 # Damage in a block of zstd: the blocks before it are kept, in whatever sizes they are read.
 lines 0 90000 | zstd -q --check > bad/4.jsonl.zst

@@ -64,16 +64,3 @@ grep -q '^4 B of text in 1 file, ' shown || fail "no summary: $(cat shown)"
 terminal 48 'sgt-inspect narrow'
 sed -n '/^  options/,$p' shown > lines
 [ "$(wc -l < lines)" -ge 4 ] && [ "$(widest lines)" -le 48 ] || fail "options wider than 48 columns: $(cat lines)"
-
-# The other rows about a set, a run or a checkpoint, and those of --dry-run, wrap too.
-run 0 sgt-train --quiet --device cpu --threads 1 --data narrow --model 1x8x1 --seq-len 1 --batch-size 1 --steps 1 \
-    --run trained
-for command in 'sgt-inspect narrow' 'sgt-inspect trained' 'sgt-inspect trained/step-00000001' \
-    'sgt-tokenize --dry-run in'; do
-    run 0 $command
-    tr -s '\n ' '  ' < .stdout > said
-    terminal 40 "$command"
-    [ "$(widest shown)" -le 40 ] || fail "$command: $(cat shown)"
-    tr -s '\n ' '  ' < shown > lines
-    same lines said
-done

@@ -17,7 +17,7 @@ run 0 sgt-tokenize $options corpus one
 
 # ---- the same bytes for any number of ranks, in any order, with any threads.
 # The last rank completes OUT ----
-for ranks in 1 2 3 7 $((files + 3)); do
+for ranks in 1 3 $((files + 3)); do
     rm -rf out
     i=$ranks
     while [ $i -gt 0 ]; do
@@ -55,7 +55,6 @@ done
 same_folders out one
 # Any rank accepts a complete OUT.
 run_prints 'complete already, nothing was done' sgt-tokenize $talks --rank 5 --ranks 9 corpus out
-run_prints 'complete already, nothing was done' sgt-tokenize $talks corpus out
 
 # ---- refused ----
 run_usage '--rank: needs --ranks N, the number of processes' sgt-tokenize --rank 0 corpus out
@@ -115,8 +114,6 @@ for force in '' --force; do
     run_failure 'out: another sgt-tokenize is running here (wait for it)' sgt-tokenize $options $force more out
 done
 run_failure 'out: made with --ranks 2, now 3 (--force replaces it)' sgt-tokenize $options --rank 0 --ranks 3 more out
-run 1 sgt-tokenize $options --force --rank 0 --ranks 3 more out
-stderr_is 'sgt-tokenize: out: another sgt-tokenize is running here (wait for it)'
 # The other rank completes its part while the first is stopped.
 run 0 sgt-tokenize $options --rank 0 --ranks 2 more out
 exists out/.work/part-000000/manifest.json
@@ -207,18 +204,13 @@ stdout_has '4 bad lines, rows or file ends left out'
 for rank in 0 1; do
     [ "$(grep -c 'trailing garbage ignored: 5 B after' .stderr$rank)" = 2 ] || fail "rank $rank: $(cat .stderr$rank)"
 done
-two 0 sgt-tokenize --quiet --force torn torn-out
-stderr_is ''
 two 0 sgt-tokenize $talks --json corpus out
 stdout_lines 1
 [ "$(field already_done .stdout)" = ' true' ] || [ "$(field already_done .stdout)" = true ] || fail "$(cat .stdout)"
 two 1 sgt-tokenize $talks --special eot corpus out
 stderr_is 'sgt-tokenize: out: made with --special none, now eot (--force replaces it)'
-two 0 sgt-tokenize $talks --force --special eot corpus out
-run 0 sgt-tokenize --quiet $talks --special eot corpus eot
-same_folders out eot
 # Connected ranks can also shuffle and deduplicate.
-for also in '--shuffle 7' '--dedup' '--shuffle 7 --dedup'; do
+for also in --dedup '--shuffle 7 --dedup'; do
     run 0 sgt-tokenize --quiet $talks $also corpus alone --force
     rm -rf out
     two 0 sgt-tokenize --quiet $talks $also corpus out
@@ -234,16 +226,12 @@ other_options() { # OPTIONS-OF-RANK-0 OPTIONS-OF-RANK-1 REGEX
 }
 other_options "$talks" "$talks --special eot" '--special (none, now eot|eot, now none)'
 other_options '--dedup' '' '--dedup (not given, now true|true, now not given)'
-other_options '--shards megatron' '--shards nanogpt' '--shards (megatron, now nanogpt|nanogpt, now megatron)'
 # Ranks that do not share a folder.
 rm -rf out
 pair any "sgt-tokenize $talks corpus out" "sgt-tokenize $talks corpus apart"
 [ "$code0 $code1" = '1 1' ] || fail "exit codes $code0 and $code1"
 stderr_lines 1
 stderr_matches '(out|apart)/\.work: the part of another rank is not there \(all ranks need one shared folder\)$'
-run 0 sgt-tokenize --quiet --train-vocab 300 corpus a/v
-run 0 sgt-tokenize --quiet --train-vocab 301 corpus b/v
-other_options '--vocab a/v' '--vocab b/v' 'another vocabulary: fingerprint [0-9a-f]{16}, now [0-9a-f]{16}'
 rm -rf out
 command -v mpirun > /dev/null && [ -e "$BIN/../lib/libsgt-mpi.so" ] || skip 'no Open MPI; all else passed'
 mpi="mpirun --allow-run-as-root --oversubscribe"

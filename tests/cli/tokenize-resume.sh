@@ -1,5 +1,6 @@
-# tokenize-resume.sh: if a run is stopped or killed at any moment, the same command completes it
-# with the bytes of an undisturbed run. Complete shards are not written again.
+# tokenize-resume.sh: if a run is stopped or killed, the same command completes it with the bytes of
+# an undisturbed run. Complete shards are not written again. (tokenize-torture.sh kills at random
+# moments, and tests/tokenize stops after each unit of work.)
 
 work_in_memory
 
@@ -16,46 +17,9 @@ sed 's/["\\]//g; s/	/ /g; s/ the /<|endoftext|>/g; s/.*/{"text":"&"}/' corpus/co
 printf 'not UTF-8: \377\376' > corpus/zzz
 touch -d @1700000000 corpus/zzz
 again='sgt-tokenize --quiet --threads 2 --shard-tokens 2k --split 30% --special eot corpus'
-began=$(date +%s%N)
 run 0 $again undisturbed
-took=$((($(date +%s%N) - began) / 1000000 + 1)) # ms
 n=$(ls undisturbed/*.bin | wc -l)
 [ "$n" -gt 80 ] || fail "only $n shards: too few to be killed between"
-
-seed=${SEED:-$$}
-echo "SEED=$seed"
-random() { seed=$(((seed * 1103515245 + 12345) % 2147483648)) && echo $((seed / 65536 % $1)); } # 0 ... $1 - 1
-
-# Kill the run at random moments until it completes; at least 20 runs must be killed.
-killed=0 through=0
-while [ $killed -lt 20 ] || [ $through -lt 3 ]; do
-    [ $((killed + through)) -lt 400 ] || fail "after 400 tries $killed runs were killed and $through ended"
-    inodes out | grep 'bin$' | sort > had
-    $again out > .stdout 2> .stderr &
-    pid=$!
-    ms=$(random $took)
-    sleep "$((ms / 1000)).$(printf %03d $((ms % 1000)))"
-    kill -9 $pid 2> /dev/null
-    code=0
-    wait $pid || code=$?
-    # A shard that existed before must still be the same file (inode).
-    inodes out | grep 'bin$' | sort > has
-    [ -z "$(comm -23 had has)" ] || fail 'whole shards were made again'
-    for shard in out/*.bin; do
-        [ ! -e "$shard" ] || same "$shard" "undisturbed/${shard#out/}"
-    done
-    if [ $code -eq 137 ]; then
-        killed=$((killed + 1))
-        took=$((took * 9 / 8 + 1)) # the machine's load varies; about half of the runs are to be killed
-    else
-        [ $code -eq 0 ] || fail "exit $code after $killed kills: $(cat .stderr)"
-        through=$((through + 1))
-        took=$((took * 7 / 8 + 2))
-        same_folders out undisturbed
-        rm -r out
-    fi
-done
-echo "killed $killed times, finished $through times"
 
 # SIGINT and SIGTERM stop the run cleanly: exit code 130, one line, and completed work is kept.
 for signal in INT TERM; do
@@ -102,10 +66,13 @@ stderr_is "sgt-tokenize: out: made from other inputs: corpus/zzz had 13 bytes, n
 printf 'not UTF-8: \377\376' > corpus/zzz
 touch -d @1700000000 corpus/zzz
 # The summary states how much was there already and how much this run read.
+inodes out | grep 'bin$' | sort > had
 run 0 sgt-tokenize --threads 2 --shard-tokens 2k --split 30% --special eot corpus out
 size='[0-9.]+ ([KM]i)?B'
 stdout_matches "^$size of text in [0-9]+ files: $size there already, $size in this run, ([0-9]+ m|[0-9.]+ )s, [0-9.]+ [kMG]?B/s\$"
 same_folders out undisturbed
+inodes out | grep 'bin$' | sort > has
+[ -s had ] && [ -z "$(comm -23 had has)" ] || fail 'whole shards were made again'
 interrupt
 run 0 sgt-tokenize --json --threads 2 --shard-tokens 2k --split 30% --special eot corpus out
 read_here=$(field bytes_read .stdout)

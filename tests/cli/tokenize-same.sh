@@ -134,6 +134,3 @@ for rank in 0 1; do run 0 sgt-tokenize --quiet --rank $rank --ranks 2 rA r; done
 run 0 sgt-tokenize --quiet rA one
 same_folders r one
 other rB/1 sgt-tokenize --quiet --rank 0 --ranks 2 rB r
-for rank in 1 0; do run 0 sgt-tokenize --quiet --force --rank $rank --ranks 2 rB r; done
-run 0 sgt-tokenize --quiet rB two
-same_folders r two

@@ -105,8 +105,6 @@ run 0 sgt-tokenize --quiet --special eot --dedup --shuffle 3 --json many-stories
 run 0 sgt-tokenize --quiet --special eot --train-vocab 300 --json many-stories m4
 [ "$(field documents .stdout)" -eq 8000 ] || fail 'documents of --train-vocab'
 run_prints '7,998 literal ends of text in the documents' sgt-tokenize --threads 1 many-stories m5
-for rank in 0 1; do run 0 sgt-tokenize --threads 3 --rank $rank --ranks 2 many-stories m6; done
-same_folders m5 m6
 # A JSONL text that contains literals, with fields that are kept.
 printf '{"text":"a<|endoftext|>b","n":7}\n{"text":"c","n":8}\n' > lines/a.jsonl
 run_prints ', 3 documents,' sgt-tokenize --special eot --keep-fields n lines m7
