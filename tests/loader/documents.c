@@ -2,6 +2,7 @@
 #include "tests/loader/documents.h"
 
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -60,6 +61,50 @@ void put_documents(const char *name, const uint64_t sizes[SHARDS], unsigned mean
         snprintf(path, sizeof path, "%s/train_%06d.idx", name, s);
         if (indexed) put_documents_index(path, s);
     }
+}
+
+static void check_row(const sgt_loader *l, const sgt_loader_batch *b, uint32_t r,
+                      const row_model *m, const int32_t *in, const int32_t *to)
+{
+    uint32_t T = l->o.seq, k = l->o.documents ? b->row_starts[r] : 0;
+    cr_assert_eq(b->lengths ? b->lengths[r] : T + 1, m->tokens);
+    for (uint32_t t = 0; t <= T; t++) {
+        int32_t id = (int32_t)m->ids[t];
+        cr_assert_eq(id_of(b, b->inputs, r * (T + 1) + t), id, "row %u, token %u", r, t);
+        if (t < T) cr_assert_eq(in[r * T + t], id);
+        if (t > 0) cr_assert_eq(to[r * T + t - 1], t < m->tokens ? id : SGT_IGNORED);
+        if (l->o.documents && m->begins[t]) cr_assert_eq(b->starts[k++], t);
+    }
+    if (l->o.documents) cr_assert_eq(k, b->row_starts[r + 1]);
+}
+
+static void check_batch_of(const sgt_loader *l, sgt_cursor *c, uint64_t k, make_row *make,
+                           const void *plan)
+{
+    uint32_t T = l->o.seq, n = l->o.batch / l->o.ranks;
+    scoped_memory int32_t *rows = malloc(4ul * n * (T + 1)), *in = malloc(8ul * n * T);
+    sgt_loader_batch b;
+    row_model m;
+    must(read_batch(l, c, k, SGT_OUTPUT_I32, in, &b, why));
+    must(read_batch(l, c, k, output_of_rows(l), rows, &b, why));
+    cr_assert_eq(b.lengths != NULL, l->o.sampling == SGT_SAMPLING_DOCUMENTS);
+    for (uint32_t r = 0; r < n; r++) {
+        uint64_t row = k * l->o.batch + l->o.rank + (uint64_t)r * l->o.ranks, at;
+        uint32_t shard;
+        make(&m, l, plan, row);
+        sgt_loader_window(l, row, &shard, &at);
+        cr_assert_eq(first[shard] + at, m.start);
+        check_row(l, &b, r, &m, in, in + (size_t)n * T);
+    }
+}
+
+void check_rows(const sgt_loader *l, make_row *make, const void *plan)
+{
+    scoped(sgt_cursor) *c = open_cursor(l);
+    for (uint64_t k = 0; k < 40; k++) check_batch_of(l, c, k, make, plan);
+    check_batch_of(l, c, 123456789, make, plan);
+    for (uint64_t k = 90; k < 120; k += 5) check_batch_of(l, c, k, make, plan);
+    check_batch_of(l, c, 0, make, plan);
 }
 
 void check_short_reads(set_check *check, sgt_sampling sampling)

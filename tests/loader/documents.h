@@ -27,6 +27,20 @@ void put_documents(const char *name, const uint64_t sizes[SHARDS], unsigned mean
 /* Write only the .idx file of shard s. */
 void put_documents_index(const char *path, int s);
 
+/* What a row must hold: ids, of which all but the first `tokens` are padding, and for each whether
+ * a document begins there. start: the row's first token, counted through all shards. */
+typedef struct row_model {
+    uint64_t start, tokens;
+    uint32_t ids[600];
+    uint8_t begins[600];
+} row_model;
+
+/* Fill in *m for row `row`. `plan` is passed on from check_rows. */
+typedef void make_row(row_model *m, const sgt_loader *l, const void *plan, uint64_t row);
+
+/* Compare many batches, in rows and as int32 inputs and targets, with what `make` says. */
+void check_rows(const sgt_loader *l, make_row *make, const void *plan);
+
 /* A check of the batches of set `path`. Both functions use folder d. check_short_reads calls it
  * with reads by io_uring that return only a few bytes, and without io_uring. check_ranks calls it
  * for each rank of 1, 2, 3, 4 and 6 ranks. */

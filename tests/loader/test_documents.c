@@ -1,6 +1,6 @@
 /* test_documents.c: sampling `documents`, one document per row. Rows are compared with a list of
  * documents that is made in a slow way, for every reader and output format and for shards of any
- * size. Also padding, epochs, ranks, .idx files and damaged .idx files. */
+ * size. Also padding, ranks, .idx files and damaged .idx files. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,50 +29,24 @@ static uint64_t document_of(uint64_t seed, uint64_t row)
     return sgt_permute(&p, row % documents);
 }
 
-static void check_row(const sgt_loader *l, uint64_t row, const sgt_loader_batch *b, size_t r,
-                      const int32_t *in, const int32_t *to)
+static void expect_row(row_model *m, const sgt_loader *l, const void *plan, uint64_t row)
 {
-    uint64_t d = document_of(l->o.seed, row), n = starts[d + 1] - starts[d], T = l->o.seq, at;
-    uint32_t shard;
-    sgt_loader_window(l, row, &shard, &at);
-    cr_assert_eq(first[shard] + at, starts[d]);
-    cr_assert_eq(b->lengths[r], n < T + 1 ? n : T + 1);
-    for (uint64_t t = 0; t <= T; t++) {
-        uint32_t id = t < n ? stream[starts[d] + t] : l->o.padded_by ? l->o.pad : EOT;
-        int64_t got = id_of(b, b->inputs, r * (T + 1) + t);
-        cr_assert_eq(got, id, "row %lu, token %lu: %ld, expected %u", row, t, got, id);
-        if (t < T) cr_assert_eq(in[t], (int32_t)id);
-        if (t > 0)
-            cr_assert_eq(to[t - 1], t < n ? (int32_t)id : SGT_IGNORED, "row %lu, target %lu", row,
-                         t - 1);
-    }
-}
-
-static void check_padded(const sgt_loader *l, sgt_cursor *c, uint64_t k)
-{
-    size_t T = l->o.seq, n = l->o.batch / l->o.ranks, ids = n * (T + 1);
-    scoped_memory int32_t *rows = malloc(4 * ids);
-    scoped_memory int32_t *in = malloc(2 * ids * sizeof *in);
-    const int32_t *to = in + n * T;
-    sgt_loader_batch b;
-    must(read_batch(l, c, k, SGT_OUTPUT_I32, in, &b, why));
-    must(read_batch(l, c, k, output_of_rows(l), rows, &b, why));
-    for (size_t r = 0; r < n; r++)
-        check_row(l, k * l->o.batch + l->o.rank + r * l->o.ranks, &b, r, in + r * T, to + r * T);
+    uint64_t d = document_of(l->o.seed, row), n = starts[d + 1] - starts[d], T = l->o.seq;
+    (void)plan;
+    *m = (row_model){.start = starts[d], .tokens = n < T + 1 ? n : T + 1, .begins = {1}};
+    for (uint64_t t = 0; t <= T; t++)
+        m->ids[t] = t < n ? stream[starts[d] + t] : l->o.padded_by ? l->o.pad : EOT;
 }
 
 static void check_documents(const char *path, const sgt_loader_options *o,
                             const reader_fault *fault)
 {
     scoped(sgt_loader) *l = open_loader(path, o, fault);
-    scoped(sgt_cursor) *c = open_cursor(l);
     sgt_loader_info info = loader_info(l);
     cr_assert(info.padded && info.windows_per_epoch == documents && info.shards == SHARDS &&
               !info.skipped);
     cr_assert_eq(info.tokens, first[SHARDS]);
-    for (uint64_t k = 0; k < 60; k++) check_padded(l, c, k);
-    check_padded(l, c, 123456789);
-    check_padded(l, c, 0);
+    check_rows(l, expect_row, NULL);
 }
 
 Test(documents, equal_the_slow_list)

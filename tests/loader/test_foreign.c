@@ -88,14 +88,10 @@ Test(foreign, nanogpt_folder)
     put_raw("d/train.bin", 3, 500);
     put_raw("d/val.bin", 4, 500);
     put_bytes("d/meta.pkl", "x", 1);
-    sgt_loader_options o = {.batch = 4, .seq = 16, .raw = 16};
-    check_loader("d", &o, NULL, train);
-    o.split = "val";
-    check_loader("d", &o, NULL, val);
     /* Without `raw`, nanoGPT's file names imply ids without a header, and one notice says so. A
      * header is still read if there is one, and text is refused. */
     notices said;
-    o = (sgt_loader_options){.batch = 4, .seq = 16, .notice = collect(&said)};
+    sgt_loader_options o = {.batch = 4, .seq = 16, .notice = collect(&said)};
     check_loader("d", &o, NULL, train);
     cr_assert_str_eq(said.last, "d/train.bin has no header: read as nanoGPT's, 16-bit ids");
     o.notice = collect(&said);
@@ -359,9 +355,6 @@ Test(foreign, megatron_index_that_lies)
         {17, 1, 5, SGT_EUNSUPPORTED,
          "at byte 17: type 5, int64: 64-bit tokens: sgt reads uint16, int16 and int32, which "
          "Megatron-LM writes"},
-        {17, 1, 1, SGT_EUNSUPPORTED,
-         "at byte 17: type 1, uint8: 8-bit tokens: sgt reads uint16, int16 and int32, which "
-         "Megatron-LM writes"},
         {17, 1, 9, SGT_EFORMAT, "at byte 17: type 9, expected 8 (uint16) or 4 (int32)"},
         {18, 8, 7, SGT_EFORMAT,
          "154 bytes, but at byte 18 it says 7 sequences and 6 bounds of documents, 12 and 8 bytes "
@@ -388,15 +381,10 @@ Test(foreign, megatron_index_that_lies)
         {BEGINS_AT + 16, 8, -10, SGT_EFORMAT,
          "at byte 74: sequence 2 begins at byte -10 of the .bin, expected 10, where the one before "
          "ends"},
-        {BEGINS_AT + 16, 8, 1 << 20, SGT_EFORMAT,
-         "at byte 74: sequence 2 begins at byte 1048576 of the .bin, expected 10, where the one "
-         "before ends"},
 #define ORDER "expected 0 first, none below the one before, and last the number of sequences, 6"
         {BOUNDS_AT, 8, 1, SGT_EFORMAT, "at byte 106: document 0 begins with sequence 1, " ORDER},
         {BOUNDS_AT + 24, 8, 0, SGT_EFORMAT,
          "at byte 130: document 3 begins with sequence 0, " ORDER},
-        {BOUNDS_AT + 24, 8, -2, SGT_EFORMAT,
-         "at byte 130: document 3 begins with sequence -2, " ORDER},
         {BOUNDS_AT + 32, 8, 7, SGT_EFORMAT,
          "at byte 138: document 4 begins with sequence 7, " ORDER},
         {BOUNDS_AT + 40, 8, 5, SGT_EFORMAT,

@@ -1,8 +1,7 @@
 /* test_mix.c: the order of the rows of several sets, compared with a slow model that follows mix.h,
- * and with recorded values. Also the limits of weights and of the number of windows. test_draws.c and
+ * and with recorded values. Also the largest number of windows. test_draws.c and
  * test_sets.c compare the windows of a mix with those of its sets. */
 #include <criterion/criterion.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "loader/base/philox.h"
@@ -225,15 +224,6 @@ Test(mix, frozen)
         cr_assert(set == rows[i].set && own == rows[i].own, "{%zu, %luu, %luu, %u},",
                   rows[i].recipe, rows[i].row, own, set);
     }
-}
-
-/* ---- errors ---- */
-
-Test(mix, weights_that_are_none)
-{
-    static const double wrong[] = {-1, NAN, INFINITY, 0, 1e-10, 1.1e6};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) cr_assert(!sgt_mix_weight(wrong[i]));
-    cr_assert(sgt_mix_weight(SGT_MIX_LEAST) && sgt_mix_weight(SGT_MIX_MOST));
 }
 
 /* Sets of 2^62 - 1 tokens each, with T = 1: as many sets as 2^63 windows allow, then one set too

@@ -1,6 +1,6 @@
 /* test_packed.c: packed rows through the loader. They must have the tokens that the plan names, for
  * every reader, output format and rank, and for shards of any size. Also document starts, streams,
- * mixes, resuming, errors. test_pack.c tests the plan itself. */
+ * mixes, errors. test_pack.c tests the plan itself. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,70 +36,30 @@ static sgt_pack plan_of(uint64_t seed, uint32_t T)
     return p;
 }
 
-/* Write row `row` of a plan to ids, and 1 to `begin` at each token that begins a document. */
-static void expect_row(const sgt_pack *p, uint64_t row, uint32_t *ids, uint8_t *begin)
+/* Fill in *m for row `row` of a plan. */
+static void expect_row(row_model *m, const sgt_loader *l, const void *plan, uint64_t row)
 {
+    const sgt_pack *p = plan;
     sgt_pack_piece pieces[600];
-    uint32_t n = sgt_pack_row(p, NULL, row, pieces, p->width), t = 0;
-    memset(begin, 0, p->width);
+    uint32_t n = sgt_pack_row(p, NULL, row, pieces, p->width);
+    (void)l;
+    *m = (row_model){.start = starts[pieces[0].place]};
     for (uint32_t k = 0; k < n; k++) {
-        begin[t] = 1;
-        memcpy(ids + t, stream + starts[pieces[k].place], 4 * pieces[k].tokens);
-        t += pieces[k].tokens;
+        m->begins[m->tokens] = 1;
+        memcpy(m->ids + m->tokens, stream + starts[pieces[k].place], 4 * pieces[k].tokens);
+        m->tokens += pieces[k].tokens;
     }
-    cr_assert(t == p->width && ids[0] == EOT);
-}
-
-/* Check a row in three output formats, and the document starts in it. */
-static void check_row(const sgt_loader *l, const sgt_loader_batch *b, uint32_t r,
-                      const uint32_t *want, const uint8_t *begin, const int32_t *in,
-                      const int32_t *to)
-{
-    uint32_t T = l->o.seq;
-    for (uint32_t t = 0; t <= T; t++) cr_assert_eq(id_of(b, b->inputs, r * (T + 1) + t), want[t]);
-    for (uint32_t t = 0; t < T; t++)
-        cr_assert(in[r * T + t] == (int32_t)want[t] && to[r * T + t] == (int32_t)want[t + 1]);
-    uint32_t k = l->o.documents ? b->row_starts[r] : 0;
-    for (uint32_t t = 0; t <= T && l->o.documents; t++)
-        if (begin[t]) cr_assert_eq(b->starts[k++], t);
-    if (l->o.documents) cr_assert_eq(k, b->row_starts[r + 1]);
-}
-
-static void check_packed(const sgt_loader *l, sgt_cursor *c, const sgt_pack *p, uint64_t k)
-{
-    size_t T = l->o.seq, n = l->o.batch / l->o.ranks, ids = n * (T + 1);
-    uint32_t want[600];
-    uint8_t begin[600];
-    scoped_memory int32_t *rows = malloc(4 * ids), *in = malloc(8 * ids);
-    const int32_t *to = in + n * T;
-    sgt_loader_batch b;
-    must(read_batch(l, c, k, SGT_OUTPUT_I32, in, &b, why));
-    must(read_batch(l, c, k, output_of_rows(l), rows, &b, why));
-    cr_assert_null(b.lengths);
-    for (uint32_t r = 0; r < n; r++) {
-        uint64_t row = k * l->o.batch + l->o.rank + r * l->o.ranks, offset;
-        uint32_t shard;
-        sgt_pack_piece head;
-        expect_row(p, row, want, begin);
-        check_row(l, &b, r, want, begin, in, to);
-        sgt_loader_window(l, row, &shard, &offset);
-        sgt_pack_row(p, NULL, row, &head, 1);
-        cr_assert_eq(first[shard] + offset, starts[head.place]);
-    }
+    cr_assert(m->tokens == p->width && m->ids[0] == EOT);
 }
 
 static void check_set(const char *path, const sgt_loader_options *o, const reader_fault *fault)
 {
     scoped(sgt_loader) *l = open_loader(path, o, fault);
-    scoped(sgt_cursor) *c = open_cursor(l);
     scoped(sgt_pack) p = plan_of(o->seed, l->o.seq);
     sgt_loader_info info = loader_info(l);
     cr_assert(!info.padded && info.windows_per_epoch == sgt_pack_epoch_rows(&p));
     cr_assert(info.shards == SHARDS && !info.skipped && info.documents == documents);
-    for (uint64_t k = 0; k < 40; k++) check_packed(l, c, &p, k);
-    check_packed(l, c, &p, 123456789);
-    for (uint64_t k = 90; k < 120; k += 5) check_packed(l, c, &p, k);
-    check_packed(l, c, &p, 0);
+    check_rows(l, expect_row, &p);
 }
 
 Test(packed, equals_the_plan)
@@ -170,14 +130,13 @@ Test(packed, mixes)
                   info.documents == 2 * documents);
         for (uint64_t k = 0; k < 60; k++) {
             int32_t rows[B * (T + 1)];
-            uint32_t want[T + 1];
-            uint8_t begin[T + 1];
+            row_model want;
             cr_assert_eq(read_i32_rows(l, c, k, rows, NULL), 0);
             for (uint32_t r = 0; r < B; r++) {
                 uint64_t own;
                 uint32_t set = sgt_mix_row(&l->mix, NULL, k * B + r, &own), shard;
-                expect_row(&p[set], own, want, begin);
-                cr_assert_arr_eq(rows + r * (T + 1), want, sizeof want);
+                expect_row(&want, l, &p[set], own);
+                cr_assert_arr_eq(rows + r * (T + 1), want.ids, 4 * (T + 1));
                 sgt_loader_window(l, k * B + r, &shard, &own);
                 cr_assert_eq(sgt_loader_set_of(l, shard), set);
             }

@@ -345,6 +345,16 @@ static void put_container(const char *root, const char *most, const char *used)
     put_bytes(sgt_path(path, root, "sys/fs/cgroup/memory.current"), used, 7);
 }
 
+/* Expect that preload is refused: the set takes `takes`, and the container has `has`. */
+static void refused(const sgt_loader_options *o, const char *takes, const char *has)
+{
+    expect_failure(
+        open_only("d", o, why), SGT_ENOMEM,
+        "the set takes %s and this process's control group (container) has %s: it "
+        "cannot be preloaded (use the reader mmap or uring, which need no memory for it)",
+        takes, has);
+}
+
 /* A container's limit is 3 MiB, of which 1 MiB is in use; the set takes 3 MiB. */
 Test(readers, more_than_the_container_may_have)
 {
@@ -355,10 +365,7 @@ Test(readers, more_than_the_container_may_have)
     reader_fault fault = {.memory = "root"};
     sgt_loader_options o = {.raw = 16, .seq = 16};
     set_faults(&fault);
-    expect_failure(open_only("d", &o, why), SGT_ENOMEM,
-                   "the set takes 3 MiB and this process's control group (container) has 2 MiB of "
-                   "free memory for data: it cannot be preloaded (use the reader mmap or uring, "
-                   "which need no memory for it)");
+    refused(&o, "3 MiB", "2 MiB of free memory for data");
     put_container("root", "8388608", "1048576");
     check_loader("d", &o, &fault, NULL);
 }
@@ -388,10 +395,7 @@ Test(readers, copies_of_several_processes)
     sgt_loader_options o = {.raw = 16, .seq = 16, .notice = collect(&said)};
     set_faults(&fault);
     for (o.copies = 0; o.copies < 3; o.copies++) must(open_only("d", &o, why));
-    expect_failure(open_only("d", &o, why), SGT_ENOMEM,
-                   "the set takes 3 MiB in each of 3 processes and this process's control group "
-                   "(container) has 8 MiB of memory: it cannot be preloaded (use the reader mmap "
-                   "or uring, which need no memory for it)");
+    refused(&o, "3 MiB in each of 3 processes", "8 MiB of memory");
     o.may_map = 1;
     sgt_loader *l = open_loader("d", &o, &fault);
     cr_assert_eq(said.count, 1);
@@ -412,17 +416,10 @@ Test(readers, copies_of_several_processes)
     o.available = 6 << 20;
     must(open_only("d", &o, why));
     o.available--;
-    expect_failure(
-        open_only("d", &o, why), SGT_ENOMEM,
-        "the set takes 3 MiB in each of 2 processes and this process's control group "
-        "(container) has 5 MiB of free memory for data: it cannot be preloaded (use the reader "
-        "mmap or uring, which need no memory for it)");
+    refused(&o, "3 MiB in each of 2 processes", "5 MiB of free memory for data");
     put_container("root", "8388608", "6291456");
-    expect_failure(
-        open_only("d", &(sgt_loader_options){.raw = 16, .seq = 16, .copies = 2}, why), SGT_ENOMEM,
-        "the set takes 3 MiB in each of 2 processes and this process's control group "
-        "(container) has 2 MiB of free memory for data: it cannot be preloaded (use the reader "
-        "mmap or uring, which need no memory for it)");
+    o.available = 0;
+    refused(&o, "3 MiB in each of 2 processes", "2 MiB of free memory for data");
 }
 
 /* 4 MiB are free, and two processes of one parent have filled 2 MiB of their copies, so two copies
@@ -440,8 +437,7 @@ Test(readers, copies_beside_other_programs)
     put_process("root", 2, getppid() + 1, 1 << 20);
     must(open_only("d", &o, why)); /* only one process of this parent: process 2 has another */
     put_process("root", 3, getppid(), 1024);
-    expect_failure_about(open_only("d", &o, why), SGT_ENOMEM,
-                         "(container) has 5 MiB of free memory for data: it cannot be preloaded");
+    refused(&o, "3 MiB in each of 2 processes", "5 MiB of free memory for data");
     put_process("root", 1, getppid(), 1024);
     must(open_only("d", &o, why));
 }
@@ -458,8 +454,7 @@ Test(readers, memory_that_goes_while_a_copy_is_filled)
     reader_fault fault = {.memory = "root", .looks = 1, .later = "later"};
     sgt_loader_options o = {.raw = 16, .seq = 16, .notice = collect(&said)};
     set_faults(&fault);
-    expect_failure_about(open_only("d", &o, why), SGT_ENOMEM,
-                         "(container) has 1 MiB of free memory for data: it cannot be preloaded");
+    refused(&o, "3 MiB", "1 MiB of free memory for data");
     o.may_map = 1;
     check_loader("d", &o, &fault, NULL);
     cr_assert_str_eq(said.last,

@@ -257,14 +257,6 @@ Test(sampler, seeds_differ)
     }
 }
 
-Test(sampler, too_many_windows)
-{
-    static const uint64_t tokens[] = {(1ull << 62) - 1, (1ull << 62) - 1, (1ull << 62) - 1};
-    sgt_sampler s;
-    expect_failure(sgt_sampler_init(&s, SGT_SAMPLING_RANDOM, 0, 1, tokens, 3, why), SGT_EUSAGE,
-                   "more than 2^63 windows");
-}
-
 /* Values recorded when the definition was made. A change would break resuming for every existing
  * run. */
 Test(sampler, frozen)

@@ -55,18 +55,16 @@ Test(set, defaults)
 Test(set, options_that_make_no_sense)
 {
     put_split();
-    sgt_loader_options o = {.batch = 8, .ranks = 3};
-    expect_failure(open_only("d", &o, why), SGT_EUSAGE,
-                   "a batch of 8 rows does not divide among 3 ranks");
-    o = (sgt_loader_options){.rank = 2, .ranks = 2};
-    expect_failure(open_only("d", &o, why), SGT_EUSAGE, "rank 2 of 2: ranks count from 0");
-    o = (sgt_loader_options){.seq = 2147483647};
-    expect_failure(open_only("d", &o, why), SGT_EUSAGE,
-                   "a sequence length of 2147483647, which no shard can have");
-    o = (sgt_loader_options){.reader = SGT_READERS};
-    expect_failure(open_only("d", &o, why), SGT_EUSAGE, "unknown reader %d", SGT_READERS);
-    o = (sgt_loader_options){.sampling = SGT_SAMPLINGS};
-    expect_failure(open_only("d", &o, why), SGT_EUSAGE, "unknown sampling %d", SGT_SAMPLINGS);
+    static const struct {
+        sgt_loader_options o;
+        const char *text;
+    } cases[] = {{{.batch = 8, .ranks = 3}, "a batch of 8 rows does not divide among 3 ranks"},
+                 {{.rank = 2, .ranks = 2}, "rank 2 of 2: ranks count from 0"},
+                 {{.seq = 2147483647}, "a sequence length of 2147483647, which no shard can have"},
+                 {{.reader = SGT_READERS}, "unknown reader 3"},
+                 {{.sampling = SGT_SAMPLINGS}, "unknown sampling 6"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        expect_failure(open_only("d", &cases[i].o, why), SGT_EUSAGE, "%s", cases[i].text);
 }
 
 Test(set, nothing_there)
