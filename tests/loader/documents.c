@@ -51,13 +51,8 @@ void put_documents(const char *name, const uint64_t sizes[SHARDS], unsigned mean
     make_stream(sizes, mean, later);
     cr_assert_eq(mkdir(name, 0777), 0);
     for (int s = 0; s < SHARDS; s++) {
-        static uint8_t bytes[SGT_SHARD_HEADER + 4 * MOST];
-        sgt_shard_header h = {.tokens = sizes[s], .vocab = VOCAB, .eot = EOT};
-        sgt_shard_pack(bytes, &h);
-        for (uint64_t i = 0; i < sizes[s]; i++)
-            memcpy(bytes + SGT_SHARD_HEADER + i * id_width, stream + first[s] + i, id_width);
         snprintf(path, sizeof path, "%s/train_%06d.bin", name, s);
-        put_bytes(path, bytes, SGT_SHARD_HEADER + id_width * sizes[s]);
+        put_ids(path, stream + first[s], sizes[s]);
         snprintf(path, sizeof path, "%s/train_%06d.idx", name, s);
         if (indexed) put_documents_index(path, s);
     }

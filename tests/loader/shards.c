@@ -40,6 +40,15 @@ void put_bytes(const char *path, const void *p, size_t n)
     cr_assert(f && fwrite(p, 1, n, f) == n && fclose(f) == 0, "%s", path);
 }
 
+void put_ids(const char *path, const uint32_t *ids, size_t n)
+{
+    scoped_memory uint8_t *bytes = malloc(SGT_SHARD_HEADER + id_width * n);
+    sgt_shard_pack(bytes, &(sgt_shard_header){.tokens = n, .vocab = VOCAB, .eot = VOCAB - 1});
+    for (size_t i = 0; i < n; i++)
+        memcpy(bytes + SGT_SHARD_HEADER + id_width * i, &ids[i], id_width); /* little-endian */
+    put_bytes(path, bytes, SGT_SHARD_HEADER + id_width * n);
+}
+
 static void put(const char *path, uint32_t shard, uint64_t tokens, int revision)
 {
     size_t header = revision < 0 ? 0 : SGT_SHARD_HEADER;

@@ -39,6 +39,8 @@ void put_shard(const char *path, uint32_t shard, uint64_t tokens);
 void put_foreign(const char *path, uint32_t shard, uint64_t tokens);
 void put_raw(const char *path, uint32_t shard, uint64_t tokens);
 void put_bytes(const char *path, const void *p, size_t n);
+/* Write a shard of n given ids, with sgt's header. */
+void put_ids(const char *path, const uint32_t *ids, size_t n);
 /* Write a sparse shard, with llm.c's header, of as many tokens as a shard may have: 2^31 - 1
  * zeros. */
 #define MOST_TOKENS 2147483647ull

@@ -157,14 +157,9 @@ Test(sets, one_in_a_list)
 
 static void put_documents(const char *path, uint16_t id, uint32_t documents, uint32_t tokens)
 {
-    uint16_t ids[512];
-    sgt_shard_header h = {.tokens = (uint64_t)documents * tokens, .vocab = 50257, .eot = 50256};
-    uint8_t header[SGT_SHARD_HEADER];
+    uint32_t ids[512];
     for (uint32_t i = 0; i < documents * tokens; i++) ids[i] = i % tokens ? id : 50256;
-    sgt_shard_pack(header, &h);
-    put_bytes(path, header, sizeof header);
-    resize(path, SGT_SHARD_HEADER + 2 * h.tokens);
-    patch(path, SGT_SHARD_HEADER, ids, 2 * h.tokens);
+    put_ids(path, ids, documents * tokens);
 }
 
 /* The last document of a set ends where the set ends. It does not continue in the first shard of

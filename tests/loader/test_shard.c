@@ -90,15 +90,6 @@ Test(shard, raw_files)
     close(fd);
 }
 
-Test(shard, raw_file_of_odd_size)
-{
-    put_bytes("r.bin", "abc", 3);
-    expect_failure(open_and_close("r.bin", 16, why), SGT_EFORMAT,
-                   "r.bin: 3 bytes: a file of 16-bit tokens has an even number of them");
-    expect_failure(open_and_close("r.bin", -1, why), SGT_EFORMAT,
-                   "r.bin: 3 bytes: a file of 16-bit tokens has an even number of them");
-}
-
 /* Text, compressed data, arrays and archives are refused, unless `raw` 16 says that they are
  * tokens. tests/cli/forms.sh has more kinds. The first 1,024 bytes end with the first three bytes
  * of a character, which must not matter. */

@@ -31,20 +31,14 @@ static void put_set(const char *name, int indexed)
     char path[64];
     cr_assert_eq(mkdir(name, 0777), 0);
     for (uint32_t s = 0; s < SHARDS; s++) {
-        uint8_t header[SGT_SHARD_HEADER];
-        uint8_t ids[4 * 3000];
+        uint32_t ids[3000];
         uint64_t index[3000], n = 0;
-        sgt_shard_header h = {.tokens = sizes[s], .vocab = VOCAB, .eot = EOT};
         for (uint64_t i = 0; i < sizes[s]; i++) {
             if (begins(s, i)) index[n++] = i;
-            uint32_t id = (indexed ? i % 5 == 0 : begins(s, i)) ? EOT : (uint32_t)i % 5000;
-            memcpy(ids + i * id_width, &id, id_width);
+            ids[i] = (indexed ? i % 5 == 0 : begins(s, i)) ? EOT : (uint32_t)i % 5000;
         }
-        sgt_shard_pack(header, &h);
         snprintf(path, sizeof path, "%s/train_%06u.bin", name, s);
-        put_bytes(path, header, sizeof header);
-        resize(path, SGT_SHARD_HEADER + id_width * sizes[s]);
-        patch(path, SGT_SHARD_HEADER, ids, id_width * sizes[s]);
+        put_ids(path, ids, sizes[s]);
         snprintf(path, sizeof path, "%s/train_%06u.idx", name, s);
         if (indexed) put_bytes(path, index, 8 * n);
     }

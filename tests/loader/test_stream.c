@@ -134,20 +134,6 @@ Test(stream, held_batches_stay_as_they_are)
     }
 }
 
-/* Releasing batches out of order is not supported, but must do no harm. */
-Test(stream, released_backwards)
-{
-    sgt_stream_options o = {.size = sizeof o, .slots = 3, .threads = 2};
-    scoped(sgt_stream) *s = open_stream(loader, &o);
-    for (uint64_t k = 0; k < 300; k += 3) {
-        sgt_loader_batch b[3];
-        for (int i = 0; i < 3; i++) b[i] = take(s);
-        for (int i = 0; i < 3; i++) cr_assert_eq(b[i].index, k + (uint64_t)i);
-        for (int i = 0; i < 3; i++) check_ids(loader, &b[i], b[i].index, NULL);
-        for (int i = 2; i >= 0; i--) sgt_stream_release(s, &b[i], NULL);
-    }
-}
-
 static void stumble(void *ctx, uint32_t thread, uint64_t index, int done)
 {
     (void)ctx;
