@@ -1,6 +1,7 @@
 /* test_stream.c: streams deliver every batch in order and run ahead by at most the slots of their
  * ring. Whenever they are closed, they leave no thread and no descriptor open. */
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -134,9 +135,14 @@ Test(stream, held_batches_stay_as_they_are)
     }
 }
 
+/* Check in the stream's threads that they block signals, which the program's own threads must
+ * receive. Pause at times. */
 static void stumble(void *ctx, uint32_t thread, uint64_t index, int done)
 {
+    sigset_t mask;
     (void)ctx;
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    cr_assert(sigismember(&mask, SIGINT) && sigismember(&mask, SIGTERM));
     if (!done && (index * 2654435761u + thread) % 64 < 3) usleep(300);
 }
 
