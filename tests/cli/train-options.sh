@@ -67,6 +67,7 @@ precision_is lesser fp32
 grep -q '"tie_word_embeddings": true' plain/step-00000006/config.json || fail 'GPT-2 is tied'
 run 0 sgt-train --quiet $small --steps 6 --run untied --no-tie
 grep -q '"tie_word_embeddings": false' untied/step-00000006/config.json || fail '--no-tie is not'
+check "transformers' names" grep -q '"transformer.ln_f.bias".*"lm_head.weight"' untied/step-00000006/model.safetensors
 run 0 sgt-train --quiet --run untied --resume --steps 7
 [ "$(wc -l < untied/log.jsonl)" -eq 7 ] || fail 'one more step'
 tune="--data d --seq-len 16 --batch-size 2 --lr 1e-3 --device cpu --threads 1 --eval-every 0 --steps 1"

@@ -1,5 +1,5 @@
-/* test_init.c: models from which a run can start (--init): llm.c's files, and tensors in several
- * files. Only the parameters are read. */
+/* test_init.c: models from which a run can start (--init): llm.c's files, heads, and tensors in
+ * several files. Only the parameters are read. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,17 +104,22 @@ static void put_llmc(const char *name, const sgt_model *m, const float *flat, in
         put_tensor(f, m, flat, 2 + m->layers * SGT_BLOCK_TENSORS + i, version);
 }
 
+static int load(const char *name, const sgt_model *m, float *flat, sgt_error *err)
+{
+    taker k = {{.put = take}, m, flat};
+    return sgt_checkpoint_load_model(in_folder(name), &k.calls, m, err);
+}
+
 /* Check that loading FOLDER/name gives `flat`, bit for bit. */
 static void loads(const char *name, const sgt_model *m, const float *flat)
 {
     sgt_model got;
-    taker k = {{.put = take}, m, calloc(sgt_model_floats(m), sizeof(float))};
+    scoped_memory float *loaded = calloc(sgt_model_floats(m), sizeof *loaded);
     must(sgt_checkpoint_shape(&got, in_folder(name), why));
     cr_expect(memcmp(&got, m, sizeof got) == 0, "another shape");
-    must(sgt_checkpoint_load_model(in_folder(name), &k.calls, m, why));
-    cr_expect(memcmp(k.flat, flat, sgt_model_floats(m) * sizeof *flat) == 0, "%s: other numbers",
+    must(load(name, m, loaded, why));
+    cr_expect(memcmp(loaded, flat, sgt_model_floats(m) * sizeof *flat) == 0, "%s: other numbers",
               name);
-    free(k.flat);
 }
 
 Test(init, llm_c_in_both_precisions)
@@ -164,26 +169,57 @@ Test(init, llm_c_files_that_are_wrong)
     refused(5, 8, 0, "8 heads do not divide 70 channels");
 }
 
-/* ---- several files ---- */
+/* ---- safetensors ---- */
 
-/* Write the tensors to two files in turn. */
-static void put_parts(const sgt_model *m, const float *flat)
+/* Write the tensors to a.safetensors and b.safetensors in turn (`files` = 2), or to
+ * model.safetensors (1). The first tensor, wte.weight, is called `first` there. */
+static void put_tensors(const sgt_model *m, const float *flat, size_t files, const char *first)
 {
-    sgt_error err;
+    static const char *const names[] = {"s/model.safetensors", "s/a.safetensors",
+                                        "s/b.safetensors"};
     sgt_safetensors_writer *w[2];
     uint64_t bytes, sum;
-    for (int i = 0; i < 2; i++)
-        must(sgt_safetensors_begin(&w[i], in_folder(i ? "s/b.safetensors" : "s/a.safetensors"),
-                                   why));
-    for (int pass = 0; pass < 2; pass++)
-        for (size_t k = 0; k < sgt_model_tensors(m); k++) {
-            sgt_tensor t;
-            sgt_model_tensor(m, k, &t);
-            int rc = pass ? sgt_safetensors_write(w[k % 2], flat + t.offset, t.count, &err)
-                          : sgt_safetensors_declare(w[k % 2], t.name, t.dim, t.dims, &err);
-            cr_assert_eq(rc, 0, "%s", err.text);
-        }
-    for (int i = 0; i < 2; i++) must(sgt_safetensors_commit(w[i], &bytes, &sum, why));
+    sgt_tensor t;
+    must(sgt_make_folders(in_folder("s"), why));
+    for (size_t i = 0; i < files; i++)
+        must(sgt_safetensors_begin(&w[i], in_folder(names[files - 1 + i]), why));
+    for (size_t k = 0; k < sgt_model_tensors(m); k++) {
+        sgt_model_tensor(m, k, &t);
+        must(sgt_safetensors_declare(w[k % files], k ? t.name : first, t.dim, t.dims, why));
+    }
+    for (size_t k = 0; k < sgt_model_tensors(m); k++) {
+        sgt_model_tensor(m, k, &t);
+        must(sgt_safetensors_write(w[k % files], flat + t.offset, t.count, why));
+    }
+    for (size_t i = 0; i < files; i++) must(sgt_safetensors_commit(w[i], &bytes, &sum, why));
+}
+
+/* A head has a weight of its own, or that of wte, which the file may have under either name or
+ * twice. */
+Test(init, heads)
+{
+    sgt_model untied = shape;
+    sgt_tensor wte, head;
+    untied.untied = 1;
+    scoped_memory float *flat = numbers(&untied), *other = numbers(&untied);
+    put_tensors(&untied, flat, 1, "wte.weight");
+    must(sgt_model_write_config(&untied, in_folder("s"), -1, why));
+    loads("s", &untied, flat);
+    must(sgt_model_write_config(&shape, in_folder("s"), -1, why));
+    expect_failure_about(load("s", &shape, other, why), SGT_EFORMAT,
+                         "/model.safetensors: its lm_head.weight is not its wte.weight, and "
+                         "would be lost: config.json ties the two "
+                         "(\"tie_word_embeddings\": false there loads both)");
+    sgt_model_tensor(&untied, 0, &wte);
+    sgt_model_tensor(&untied, sgt_model_tensors(&untied) - 1, &head);
+    memcpy(flat + head.offset, flat + wte.offset, wte.count * sizeof *flat);
+    put_tensors(&untied, flat, 1, "wte.weight");
+    loads("s", &shape, flat);
+    put_tensors(&shape, flat, 1, "lm_head.weight");
+    loads("s", &shape, flat);
+    put_tensors(&shape, flat, 1, "lm_tail.weight");
+    expect_failure_about(load("s", &shape, other, why), SGT_EFORMAT,
+                         "/model.safetensors: tensor wte.weight is missing");
 }
 
 static void no_model(const char *index, const char *why)
@@ -201,9 +237,8 @@ Test(init, tensors_in_several_files)
         "{\"metadata\": {}, \"weight_map\": {\"wte.weight\": \"a.safetensors\", \"wpe.weight\": "
         "\"b.safetensors\", \"ln_f.weight\": \"a.safetensors\"}}";
     float *flat = numbers(&shape);
-    must(sgt_make_folders(in_folder("s"), why));
+    put_tensors(&shape, flat, 2, "wte.weight");
     must(sgt_model_write_config(&shape, in_folder("s"), -1, why));
-    put_parts(&shape, flat);
     put_file("s/model.safetensors.index.json", index, strlen(index));
     loads("s", &shape, flat);
     free(flat);
@@ -227,10 +262,9 @@ Test(init, a_run_starts_with_fresh_optimizer_state)
     sgt_model m;
     must_train(tiny(4), "first", 0);
     must(sgt_model_read_config(&m, in_folder("first/step-00000004"), why));
-    taker k = {{.put = take}, &m, calloc(sgt_model_floats(&m), sizeof(float))};
-    must(sgt_checkpoint_load_model(in_folder("first/step-00000004"), &k.calls, &m, why));
-    put_llmc("first.bin", &m, k.flat, 3);
-    free(k.flat);
+    scoped_memory float *flat = calloc(sgt_model_floats(&m), sizeof *flat);
+    must(load("first/step-00000004", &m, flat, why));
+    put_llmc("first.bin", &m, flat, 3);
     static const char *const from[] = {"first/step-00000004", "first.bin", "first/step-00000004"};
     for (int i = 0; i < 3; i++) {
         char run[8] = {'r', (char)('0' + i), 0};

@@ -6,15 +6,9 @@
 #include <string.h>
 
 #include "loader/base/cpu.h"
-#include "train/run/checkpoint.h"
-#include "train/model/model.h"
 #include "tests/expect.h"
 #include "tests/train/fixture.h"
-#include "tests/train/folder.h"
 #include "tests/train/run_fixture.h"
-#include "train/run/safetensors.h"
-
-SCOPED_POINTER(sgt_safetensors, sgt_safetensors_close)
 
 /* Return the value of the last bit of the 16-bit format in use, relative to the number; 0 for
  * float32. */
@@ -210,120 +204,6 @@ Test(options, bf16_where_the_cpu_has_no_such_products)
 Test(options, fp16_as_pytorch_with_rounded_operands)
 {
     for (uint32_t micro = 1; micro <= 2; micro++) against_reference("options_fp16", micro);
-}
-
-TestSuite(untied, .init = make_folder, .fini = remove_folder);
-
-/* Replace the text `from` in a file by `to`, which has the same length. */
-static void replace(const char *name, const char *from, const char *to)
-{
-    size_t n;
-    char *text = get_file(name, &n), *at = memmem(text, n, from, strlen(from));
-    cr_assert(at && strlen(from) == strlen(to), "%s: %s", name, from);
-    memcpy(at, to, strlen(to));
-    put_file(name, text, n);
-    free(text);
-}
-
-static void write_model(const fixture *f, const float *p)
-{
-    sgt_checkpoint_state state = {
-        .sampling = "shuffle", .device = "cpu", .level = "", .library = "", .options = "{}"};
-    scoped(sgt_backend) *b = fixture_open(f, &f->options);
-    put_flat(b, &f->model, SGT_PARAMETERS, p);
-    must(sgt_checkpoint_write(folder, &state, b, &f->model, NULL, -1, why));
-}
-
-/* Load the model in the folder as its config.json describes it. Set *p to its parameters,
- * malloc'd. */
-static int load_model(const fixture *f, float **p, sgt_model *m, sgt_error *err)
-{
-    sgt_backend_options o = f->options;
-    cr_assert_eq(sgt_model_read_config(m, folder, err), 0, "%s", err->text);
-    o.model = *m;
-    fixture of_file = *f;
-    of_file.model = *m;
-    scoped(sgt_backend) *b = fixture_open(&of_file, &o);
-    scoped_memory float *zeros = calloc(sgt_model_floats(m), sizeof *zeros);
-    put_flat(b, m, SGT_PARAMETERS, zeros);
-    int rc = sgt_checkpoint_load_model(folder, b, m, err);
-    if (rc == 0) rc = sgt_checkpoint_load_moments(folder, b, m, err);
-    if (rc == 0) *p = flat_state(b, m, SGT_PARAMETERS);
-    return rc;
-}
-
-/* Write a checkpoint and read it back. It has the names of transformers, where the head does not
- * belong to "transformer". */
-Test(untied, a_head_with_a_weight_of_its_own_is_kept)
-{
-    scoped(fixture) f;
-    sgt_model m;
-    scoped(sgt_safetensors) *s = NULL;
-    scoped_memory float *p = NULL;
-    fixture_load(&f, "options_untied", SGT_GELU_TANH);
-    write_model(&f, f.initial);
-    must(load_model(&f, &p, &m, why));
-    cr_expect(memcmp(&m, &f.model, sizeof m) == 0);
-    cr_expect(memcmp(p, f.initial, sgt_model_floats(&m) * sizeof *p) == 0);
-    must(sgt_safetensors_open(&s, in_folder("model.safetensors"), why));
-    cr_expect(sgt_safetensors_find(s, "lm_head.weight") &&
-              sgt_safetensors_find(s, "transformer.ln_f.bias"));
-}
-
-/* Load a model with a head of its own. Return a copy of its parameters; the caller frees both. */
-static float *load_untied(fixture *f, sgt_tensor *wte, sgt_tensor *head)
-{
-    fixture_load(f, "options_untied", SGT_GELU_TANH);
-    sgt_model_tensor(&f->model, 0, wte);
-    sgt_model_tensor(&f->model, sgt_model_tensors(&f->model) - 1, head);
-    float *q = calloc(sgt_model_floats(&f->model), sizeof *q);
-    memcpy(q, f->initial, sgt_model_floats(&f->model) * sizeof *q);
-    return q;
-}
-
-/* config.json ties the head to wte, but the file has both weights. The model loads if they are the
- * same numbers. */
-Test(untied, a_head_is_the_embedding_or_refused)
-{
-    scoped(fixture) f;
-    sgt_model m;
-    sgt_tensor wte, head;
-    float *p;
-    scoped_memory float *q = load_untied(&f, &wte, &head);
-    memcpy(q + head.offset, q + wte.offset, wte.count * sizeof *q);
-    /* in the second round, the last number of the head differs */
-    for (int other = 0; other < 2; other++) {
-        if (other) q[head.offset + head.count - 1] += 0x1p-10f;
-        write_model(&f, q);
-        replace("config.json", "\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true ");
-        if (other) {
-            expect_failure_about(
-                load_model(&f, &p, &m, why), SGT_EFORMAT,
-                "/model.safetensors: its lm_head.weight is not its wte.weight, and "
-                "would be lost: config.json ties the two "
-                "(\"tie_word_embeddings\": false there loads both)");
-        } else {
-            must(load_model(&f, &p, &m, why));
-            cr_expect(!m.untied && !memcmp(p, q, wte.count * sizeof *p));
-            free(p);
-        }
-    }
-}
-
-Test(untied, a_tied_weight_may_be_named_as_the_head)
-{
-    scoped(fixture) f;
-    sgt_model m;
-    float *p;
-    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
-    write_model(&f, f.initial);
-    replace("model.safetensors", "\"transformer.wte.weight\":", "\"lm_head.weight\":        ");
-    must(load_model(&f, &p, &m, why));
-    cr_expect(!memcmp(p, f.initial, sgt_model_floats(&m) * sizeof *p));
-    free(p);
-    replace("model.safetensors", "\"lm_head.weight\":", "\"lm_tail.weight\":");
-    expect_failure_about(load_model(&f, &p, &m, why), SGT_EFORMAT,
-                         "/model.safetensors: tensor wte.weight is missing");
 }
 
 /* If a step overflows in fp16, only the loss scale is lowered. The next update is then still

@@ -1,5 +1,5 @@
-/* test_recompute.c: --recompute on a CPU: every choice gives the same bits and takes the expected
- * memory. */
+/* test_recompute.c: --recompute on a CPU: every choice gives the same bits. train-memory.sh tests
+ * the memory that each takes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,58 +93,4 @@ Test(live, any_mix_gives_the_same_bits_and_what_is_said_to_be_dead_is_read_by_no
     for (size_t i = 0; i < NAMES; i++)
         for (size_t k = 0; k < sizeof mixes / sizeof *mixes; k++)
             if (!left_out(i, k)) mixed(i, mixes[k], 1 + k % 2, k % 3 == 0);
-}
-
-/* Return the size of the outputs of two LayerNorms and GELU, per position and layer, in units of C
- * floats. They have 6 C numbers. Only matrix products read them, so they are bfloat16 if those use
- * bfloat16. */
-static uint64_t for_products(sgt_precision precision)
-{
-    return precision == SGT_PRECISION_BF16 && sgt_gemm_has_bf16() ? 3 : 6;
-}
-
-static const sgt_precision precisions[] = {SGT_PRECISION_FP32, SGT_PRECISION_BF16,
-                                           SGT_PRECISION_FP16};
-
-/* ---- how many bytes there are ---- */
-
-static uint64_t bytes_of(const sgt_backend_options *o, const char *kind)
-{
-    scoped(sgt_backend) *b = NULL;
-    sgt_memory_kind kinds[SGT_MEMORY_KINDS];
-    uint64_t bytes = 0;
-    must(sgt_cpu_backend_open(&b, o, why));
-    size_t n = b->memory(b, kinds);
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(kinds[i].name, kind) == 0) bytes += kinds[i].bytes;
-    return bytes;
-}
-
-/* Check the memory that recomputation saves. With `gelu`, all layers share one buffer for the
- * outputs of two LayerNorms and GELU. With `block`, they also share a buffer for all other
- * activations except the block's output, which have 9 C floats per position. */
-static void saves(sgt_precision precision)
-{
-    enum { LAYERS = 6, C = 32, B = 2, T = 16 };
-    sgt_backend_options o = {.batch = B, .seq = T, .threads = 1, .precision = precision};
-    must(sgt_model_named(&o.model, "6x32x2", why));
-    o.model.vocab = 100;
-    uint64_t unit = sizeof(float) * B * T * C, others = LAYERS - 1, cheap = for_products(precision);
-    uint64_t none = bytes_of(&o, "activations");
-    o.recompute = SGT_RECOMPUTE_GELU;
-    cr_expect_eq(bytes_of(&o, "activations"), none - others * cheap * unit);
-    o.recompute = SGT_RECOMPUTE_BLOCK;
-    cr_expect_eq(bytes_of(&o, "activations"), none - others * (cheap + 9) * unit);
-    cr_expect_leq(2 * bytes_of(&o, "activations"), none);
-    /* The five layers that recompute share one buffer for LayerNorm and GELU outputs. The three
-     * among them with the level `block` share one buffer for the rest. */
-    uint8_t at[LAYERS] = {SGT_RECOMPUTE_GELU, SGT_RECOMPUTE_GELU,  SGT_RECOMPUTE_BLOCK,
-                          SGT_RECOMPUTE_NONE, SGT_RECOMPUTE_BLOCK, SGT_RECOMPUTE_BLOCK};
-    o.recompute_at = at;
-    cr_expect_eq(bytes_of(&o, "activations"), none - (4 * cheap + 2 * 9) * unit);
-}
-
-Test(recompute, recomputation_takes_the_bytes_it_should)
-{
-    for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++) saves(precisions[i]);
 }
