@@ -6,7 +6,7 @@ data d
 fails() { # MESSAGE OPTION...
     message=$1
     shift
-    run_failure_about "$message" sgt-train --quiet --threads 1 "$@"
+    run_failure_about "$message" sgt-train --quiet --threads 1 --device cpu "$@"
     absent run
 }
 
@@ -14,58 +14,54 @@ fails() { # MESSAGE OPTION...
 if [ ! -e /dev/nvidia0 ]; then
     fails 'no CUDA d' --device cuda --data nowhere --init nowhere
 fi
-fails 'nowhere: No such file or directory' --device cpu --data nowhere --init nowhere-either
-fails 'nowhere: No such file or directory' --device cpu --data d --init nowhere
+fails 'nowhere: No such file or directory' --data nowhere --init nowhere-either
+fails 'nowhere: No such file or directory' --data d --init nowhere
 
 # --init of a folder: the message names the file that is missing.
 run 0 sgt-train --quiet $small --run whole --steps 4 --save-every 2
 run 0 sgt-train --quiet --device cpu --data d --seq-len 16 --init whole/ --estimate-memory
 rm -r whole/step-* whole/latest
 fails 'sgt-train: whole: neither a checkpoint (it has no config.json) nor a run that holds one' \
-    --device cpu --data d --init whole
+    --data d --init whole
 
 # The data.
 mkdir empty
-fails 'empty' --device cpu --data empty --model 1x8x1
+fails 'empty' --data empty --model 1x8x1
 cp d/train_000000.bin cut.bin
 truncate -s 10001 cut.bin
-fails 'cut.bin: ' --device cpu --data cut.bin --model 1x8x1
+fails 'cut.bin: ' --data cut.bin --model 1x8x1
 shard tiny.bin 1 2 3
-fails 'tiny.bin' --device cpu --data tiny.bin --model 1x8x1
+fails 'tiny.bin' --data tiny.bin --model 1x8x1
 shard high.bin 1 2 3 255 256 257 4 5 6
-fails 'high.bin' --device cpu --data high.bin --init "$curve" --seq-len 8 --batch-size 1
+fails 'high.bin' --data high.bin --init "$curve" --seq-len 8 --batch-size 1
 
 # A model to start from.
 mkdir -p m
 from() { rm -rf m && cp -r "$curve" m && chmod -R u+w m; }
 from && echo '{"model_type": "llama"}' > m/config.json
-fails "m/config.json: model_type is 'llama', not gpt2" --device cpu --data d --init m --seq-len 64
+fails "m/config.json: model_type is 'llama', not gpt2" --data d --init m --seq-len 64
 from && rm m/model.safetensors
-fails 'm/model.safetensors: No such file or directory' --device cpu --data d --init m --seq-len 64
+fails 'm/model.safetensors: No such file or directory' --data d --init m --seq-len 64
 from && truncate -s 100000 m/model.safetensors
-fails '(was it cut short?)' --device cpu --data d --init m --seq-len 64
+fails '(was it cut short?)' --data d --init m --seq-len 64
 from && sed -i 's/"n_layer": 4/"n_layer": 5/' m/config.json
-fails 'm/model.safetensors: tensor h.4.ln_1.weight is missing' --device cpu --data d --init m --seq-len 64
+fails 'm/model.safetensors: tensor h.4.ln_1.weight is missing' --data d --init m --seq-len 64
 from && sed -i 's/"vocab_size": 256/"vocab_size": 300/' m/config.json
 fails 'm/model.safetensors: tensor wte.weight has 2 dimensions, 256 x 128, but config.json says 300 x 128' \
     --device cpu --data d --init m --seq-len 64
-from && patch m/model.safetensors 0 0
-fails 'm/model.safetensors: ' --device cpu --data d --init m --seq-len 64
 
 # A model of llm.c: of zeros, and truncated (tests/train/test_init.c has the other faults).
 { le32 20240326 && le32 3 && le32 6 && le32 256 && le32 1 && le32 2 && le32 8 && le32 384 && head -c 992 /dev/zero; } > m.bin
-fails 'm.bin: 1024 bytes, but a model of 1x8x2 has 17056 (was it cut short?)' --device cpu --data d --init m.bin
+fails 'm.bin: 1024 bytes, but a model of 1x8x2 has 17056 (was it cut short?)' --data d --init m.bin
 head -c 16032 /dev/zero >> m.bin
 run 0 sgt-train --quiet --threads 1 --device cpu --data d --init m.bin --seq-len 6 --batch-size 1 --steps 1 \
     --eval-every 0
 awk -v x="$(field loss run/log.jsonl)" 'BEGIN { x -= log(256); exit !(x < 1e-6 && x > -1e-6) }' ||
     fail 'a model of zeros guesses all of 256 ids alike'
 rm -r run
-run 2 sgt-train --data d --init m.bin --model 1x8x2
-stderr_has '--model 1x8x2: not together with --init, which decides the shape'
 
 # A model that is too large for this machine.
-fails 'GiB of memory' --device cpu --data d --model 1024x16384x16
+fails 'GiB of memory' --data d --model 1024x16384x16
 stderr_has '(no --batch-size fits: use a smaller --model or --seq-len)'
 # A batch that does not fit is reported before the training settings, with the largest batch that
 # fits.
@@ -79,8 +75,6 @@ absent run
 # The run directory.
 : > file
 run_failure_about 'sgt-train: file: ' sgt-train --quiet $small --run file --steps 1
-run 1 sgt-train --quiet $small --run file/run --steps 1
-stderr_lines 1
 if [ "$(id -u)" -ne 0 ]; then
     mkdir closed && chmod 555 closed
     run_failure_about 'Permission denied' sgt-train --quiet $small --run closed/run --steps 1
@@ -101,12 +95,8 @@ disk() { # SIZE OPTION...
     run_notes_like "^sgt-train: disk: [a-z]+: $size, [0-9.]+ [KMGTP]iB free\$" sgt-train $small "$@"
 }
 disk '278.8 KiB for 1 checkpoint' --run room --steps 2 --save-every 0
-disk '278.8 KiB for 1 checkpoint' --run room --steps 4 --save-every 0 --resume
 disk '1.1 MiB for 4 checkpoints' --run room --steps 40 --save-every 2 --force
-disk '278.8 KiB for 1 checkpoint' --run room --steps 50 --resume
-disk '836.4 KiB for 3 checkpoints' --run room --steps 5 --save-every 2 --force
 disk '1.4 MiB for 5 checkpoints' --run room --steps 10 --save-every 2 --keep 0 --force
-run_silent sgt-train --quiet $small --run room --steps 2 --force
 # Too little space gives a warning even with --quiet, and training begins.
 rm -r room
 run_stopped TERM room/latest sgt-train --quiet $small --model 1x256x2 --run room --steps 99999999 --save-every 1 --keep 0
@@ -131,14 +121,11 @@ unsaved 2 'there is no checkpoint'
 
 # Earlier checkpoints are kept too: none is removed before the next one is complete.
 run 0 sgt-train --quiet $small --run full --steps 2 --force --keep 1 --save-every 1
-run 1 limited --steps 5 --save-every 1 --keep 1 --resume
-stderr_lines 3
+run 1 limited --steps 4 --save-every 1 --keep 1 --resume
+stderr_lines 2
 unsaved 3 "$again"
-unsaved 4 "$again"
-unsaved 5 'full/step-00000002 is the newest checkpoint'
-[ "$(ls -A full | grep step)" = step-00000002 ] || fail "the run holds $(ls -A full)"
-[ "$(cat full/latest)" = step-00000002 ] || fail "latest is $(cat full/latest)"
-[ "$(wc -l < full/log.jsonl)" -eq 5 ] || fail 'five steps are in the log'
+unsaved 4 'full/step-00000002 is the newest checkpoint'
+is "$(ls -A full | grep step) $(cat full/latest)" 'step-00000002 step-00000002'
 
 # A save that fails for another reason does not end the run either. When the cause is gone, the next
 # save succeeds.
