@@ -13,17 +13,14 @@ END
 tune="sgt-train --quiet --device cpu --model 1x16x2 --seq-len 12 --batch-size 2 --lr 1e-2 --threads 1"
 
 run_silent $tune --data some.jsonl --steps 6 --save-every 2 --run whole
-printf '\357\273\277' | cat - some.jsonl > marked.jsonl # begins with a byte order mark
-run 0 $tune --data marked.jsonl --val-data marked.jsonl --steps 6 --save-every 6 --run marked
-same marked/step-00000006/model.safetensors whole/step-00000006/model.safetensors
-sed 's/"source": 7/"s": {"a": NaN}, "t": [Infinity,-Infinity]/' some.jsonl > python.jsonl # Python writes these
+# A byte order mark begins the file, and it has numbers that Python writes.
+{ printf '\357\273\277' && sed 's/"source": 7/"s": {"a": NaN}, "t": [Infinity,-Infinity]/' some.jsonl; } > python.jsonl
 run 0 $tune --data python.jsonl --val-data python.jsonl --steps 6 --save-every 6 --run python
 same python/step-00000006/model.safetensors whole/step-00000006/model.safetensors
 run 0 sgt-train --device cpu --model 1x16x2 --seq-len 12 --batch-size 2 --steps 1 --data some.jsonl --run said
 stderr_has 'sgt-train: some.jsonl: 1 of 6 prompts fill their row of 12 tokens, so nothing is learnt from them (use a longer --seq-len)'
 stderr_has 'sgt-train: some.jsonl: 1 of 6 completions are cut to fit a row of 12 tokens (use a longer --seq-len)'
 stderr_has 'sgt-train: data: some.jsonl, 61 tokens in 6 completions; no evaluation without --val-data'
-stderr_has 'sgt-train: plan: 1 step of 2 x 12 tokens, '
 stdout_has 'documents begun: 2'
 same said/step-00000001/tokenizer.json whole/step-00000006/tokenizer.json
 
@@ -33,9 +30,6 @@ run 0 $tune --data some.jsonl --steps 60 --run learnt --val-data some.jsonl --ev
 first=$(field loss learnt/log.jsonl)
 last=$(sed -n '60s/.*"val_loss":\([0-9.]*\).*/\1/p' learnt/log.jsonl)
 check "from $first to $last" awk "BEGIN { exit !($first > 9 && $last < 3) }"
-run 0 sgt-train --quiet --device cpu --init learnt/step-00000060 --data some.jsonl --seq-len 12 --batch-size 2 \
-    --steps 1 --lr 0 --run again
-check 'what was learnt is there' awk "BEGIN { exit !($(field loss again/log.jsonl) < 3) }"
 
 # Lines are encoded with the vocabulary next to the model, even if it has as many ids as GPT-2's;
 # here the ids of two words are exchanged. Prompts and completions are brought into its normal form.
@@ -63,15 +57,13 @@ run 0 sgt-train --quiet --device cpu --data small --model 1x16x2 --seq-len 12 --
 run 0 sgt-train --quiet --device cpu --init small-run/step-00000001 --data some.jsonl --seq-len 12 --batch-size 2 \
     --steps 1 --run small-tuned
 same v/tokenizer.json small-tuned/step-00000001/tokenizer.json
-run 0 sgt-train --quiet --run small-tuned --resume --steps 2
 
 # The run is stopped and resumed without repeating its options.
-run 0 $tune --data some.jsonl --steps 4 --save-every 2 --run cut --schedule constant --warmup 0
-run 0 $tune --data some.jsonl --steps 6 --save-every 2 --run full --schedule constant --warmup 0
-run 0 sgt-train --quiet --run cut --resume --steps 6
-same_facts full/log.jsonl cut/log.jsonl
-same full/step-00000006/model.safetensors cut/step-00000006/model.safetensors
-same full/step-00000006/optimizer.safetensors cut/step-00000006/optimizer.safetensors
+cp -r whole cut
+rm -r cut/step-00000006
+run 0 sgt-train --quiet --run cut --resume
+same_facts whole/log.jsonl cut/log.jsonl
+same_folders whole/step-00000006 cut/step-00000006
 echo '{"prompt": "more", "completion": "less"}' >> some.jsonl
 run 1 sgt-train --quiet --run cut --resume --steps 8
 stderr_is 'sgt-train: --data some.jsonl: its tokens are not those that the run was trained on (restore them, or start a new --run)'
@@ -86,7 +78,6 @@ bad() { # MESSAGE LINE
 }
 expected='expected {"prompt": TEXT, "completion": TEXT}'
 bad "$expected: no text \"completion\"" '{"prompt": "a"}'
-bad "$expected: no text \"prompt\"" '{"prompt": 1, "completion": "b"}'
 bad "$expected: it is no object" '["a", "b"]'
 bad "$expected: no text \"completion\"" '{"prompt": "a", "completion": NaN}'
 bad "not JSON: '}' expected near end of file" '{"prompt": "a"'
@@ -98,8 +89,6 @@ bad "$why" "{\"prompt\": \"a\", \"completion\": \"b\"}$mark"
 printf '\n \n' > empty.jsonl
 run 1 $tune --data empty.jsonl --run bad
 stderr_is "sgt-train: empty.jsonl: no line in it: $expected a line"
-run 1 $tune --data missing.jsonl --run bad
-stderr_is 'sgt-train: missing.jsonl: No such file or directory'
 run 1 $tune --data some.jsonl --val-data missing.jsonl --run bad
 stderr_is 'sgt-train: missing.jsonl: No such file or directory'
 echo '{"prompt": "one two three four", "completion": "b"}' > long.jsonl
@@ -108,7 +97,6 @@ run_usage '--seq-len 3: every prompt of long.jsonl fills its row, so there is no
 
 # Options that have no effect with this data, and options that have none with shards.
 run_usage '--sampling: needs --data of shards' $tune --data some.jsonl --sampling random
-run_usage '--loader: needs --data of shards' $tune --data some.jsonl --loader mmap
 data d
 run_usage '--val-data: needs a --data FILE.jsonl' $tune --data d --val-data some.jsonl
 run_usage '--pad-id 50257: must be below 50257' $tune --data some.jsonl --pad-id 50257

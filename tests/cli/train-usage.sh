@@ -3,22 +3,18 @@
 data d
 
 run_usage 'no training data: --data is not given, and ./out has no shards (make them with sgt-tokenize INPUT... out/)' sgt-train
-for near in gpt2-smal gpt2-small; do
-    run_usage "--model $near: not gpt2, gpt2-medium, gpt2-large, gpt2-xl or LAYERSxCHANNELSxHEADS such as 4x256x4; did you mean gpt2?" \
-        sgt-train --data d --model $near
-done
+run_usage '--model gpt2-small: not gpt2, gpt2-medium, gpt2-large, gpt2-xl or LAYERSxCHANNELSxHEADS such as 4x256x4; did you mean gpt2?' \
+    sgt-train --data d --model gpt2-small
 run_usage 'corpus: no operands here, only options; did you mean --data corpus?' sgt-train corpus
 run_usage '--no-such-option: no such option' sgt-train --no-such-option
 run_usage '--lr fast: not a number (such as 0.1, 3e-4) or auto' sgt-train --data d --lr fast
 run_usage '--pad-id: needs --sampling documents' sgt-train --data d --pad-id 3
 run_usage 'pad-id 300: d has ids below 256' sgt-train --data d --device cpu --sampling documents --pad-id 300
-run_usage '--batch-size 1.5: not a whole number (such as 12, 512k, 1.5M) or auto' sgt-train --data d --batch-size 1.5
 run_usage '--epochs 0: must be from 1e-06 to 1000000' sgt-train --data d --epochs 0
 run_usage '--run: needs a value (DIR)' sgt-train --data d --run ''
 run_usage '--profile: needs a value (FILE)' sgt-train $small --steps 1 --profile ''
 run_usage '--epochs 1e+06: 4799500000 steps, more than 99999999 (use --steps instead)' \
     sgt-train --quiet --data d --device cpu --model 1x8x1 --seq-len 16 --batch-size 2 --epochs 1000000
-run_usage '--ignore-index -1: not a whole number (such as 12, 512k, 1.5M)' sgt-train --data d --ignore-index -1
 run_usage '--memory: no such option; did you mean --memory-limit?' sgt-train --data d --memory 1G
 # Option names of other programs, with dashes or underscores. If a value was given, the suggestion
 # has it.
@@ -37,23 +33,17 @@ for typed in n_layer n_head n_embd num-layers n-layers layers; do
     run_usage "--$typed: no such option; did you mean --model LxCxH?" sgt-train --$typed 4
 done
 run_usage '--learning_rate: no such option; did you mean --lr=6e-4?' sgt-train --learning_rate=6e-4
-run_usage '--n_layer: no such option; did you mean --model LxCxH?' sgt-train --n_layer=6
 run_usage '-n_layer: no such option; did you mean --model LxCxH?' sgt-train -n_layer=6
 run_usage '-threads: no such option; did you mean --threads=3?' sgt-train -threads=3
 run_usage '-t3: no such option; did you mean -t 3?' sgt-train -t3
-run_usage '-j: no such option; did you mean --threads?' sgt-train -j 3
 run_usage '-j: no such option; did you mean --threads?' sgt-train -j3
 run_usage '-bs: no such option; did you mean --batch-size?' sgt-train -bs 3
-run_usage '-b8: no such option; did you mean -b 8?' sgt-train -b8
 run_usage '-dout: no such option; did you mean -d out?' sgt-train -dout
-for half in fp16 float16 half; do run_usage "--$half: no such option; did you mean --precision fp16?" sgt-train --$half; done
+run_usage '--half: no such option; did you mean --precision fp16?' sgt-train --half
 run_usage '--bf16: no such option; did you mean --precision bf16?' sgt-train --bf16=true
-for typed in logging-steps log-interval metrics.log_freq; do
-    run_usage "--$typed: no such option" sgt-train --$typed 10
-done
+run_usage '--log-interval: no such option' sgt-train --log-interval 10
 run_usage '--gpu: no such option' sgt-tokenize --gpu text out
 run_usage 'batch_size=4: no operands here, only options; did you mean --batch-size=4?' sgt-train --data d batch_size=4
-run_usage '--resume_from: no such option; did you mean --resume?' sgt-train --resume_from=x
 run_usage 'year=4: no operands here, only options; did you mean --data year=4?' sgt-train year=4
 # Every program suggests an option for a word NAME=VALUE, unless a file of that name exists.
 named_value() { # WORD MEANT COMMAND
@@ -63,10 +53,8 @@ named_value batch_size=4 --batch-size=4 'sgt-eval RUN'
 named_value Output=x --output=x 'sgt-report RUN'
 named_value temperature=1 --temperature=1 'sgt-sample RUN'
 named_value batch=3 --batch=3 'sgt-inspect RUN'
-named_value batch_size=3 --batch-size=3 'sgt-bench loader SET'
 named_value batch=3 --batch-size=3 'sgt-bench loader SET'
 named_value json=1 --json 'sgt-bench tokenize text'
-named_value shard_tokens=5 --shard-tokens=5 sgt-tokenize
 named_value shard_size=5 --shard-tokens=5 'sgt-tokenize text'
 named_value output=x 'OUT/ as the last word' 'sgt-tokenize text'
 echo text > shard-tokens=5
@@ -79,12 +67,9 @@ for meant in 'device gpu:cuda' 'precision bfloat16:bf16' 'precision float32:fp32
 done
 
 # Options that need another option (tests/train/test_settings.c has more, and every wrong value).
-run_usage '--momentum: needs --optimizer sgd' sgt-train --data d --momentum 0.5
 run_usage '--nesterov: needs a --momentum above 0' sgt-train --data d --optimizer sgd --momentum 0 --nesterov
 readers=$(sgt-train --completion table | awk -F '\t' '$2 == "loader" { print $4 }')
 run_usage "--loader fast: must be one of $readers" sgt-train --data d --loader fast
-run_usage '--model gpt3: not gpt2, gpt2-medium, gpt2-large, gpt2-xl or LAYERSxCHANNELSxHEADS such as 4x256x4; '\
-'did you mean gpt2?' sgt-train --data d --model gpt3
 run_usage '--model 2x10x3: 3 heads do not divide 10 channels' sgt-train --data d --model 2x10x3
 run_usage '--model 2x8x2: not together with --init, which decides the shape' \
     sgt-train --data d --model 2x8x2 --init "$curve"
@@ -92,14 +77,10 @@ run_usage '--scale-lr: needs --lr, the rate to scale (--lr auto already depends 
 run_usage '--resume: not together with --force' sgt-train --data d --resume --force
 run_usage '--seq-len 65: the model has only 64 positions (use a shorter --seq-len)' \
     sgt-train --quiet --data d --device cpu --init "$curve" --seq-len 65
-run_usage '--cpu 486: not one of auto, plain, avx2, avx512, amx' sgt-train --data d --cpu 486
 run_usage '--cpu avx521: not one of auto, plain, avx2, avx512, amx; did you mean avx512?' sgt-train --data d --cpu avx521
 absent run
 
 # A --config file follows the same rules; the command line overrides it.
-echo '{"faster": 3}' > c.json
-run 1 sgt-train --data d --config c.json
-stderr_is "sgt-train: c.json: unknown option 'faster' (options are named as in --help, without the dashes)"
 echo '{"learning_rate": 1}' > c.json
 run 1 sgt-train --data d --config c.json
 stderr_is "sgt-train: c.json: unknown option 'learning_rate' (options are named as in --help, without the dashes); did you mean \
@@ -116,11 +97,8 @@ refuses() { # FILE MESSAGE [OPTION]...
     run_usage "$said" sgt-train --data d --config c.json "$@"
 }
 refuses '{"seed": 1,\n"optimizer": "lion"}' 'c.json: line 2: --optimizer lion: must be one of adamw|sgd|muon'
-refuses '{\n"steps": 2,\n"epochs": 1}' 'c.json: line 3: --epochs: not together with --steps'
 refuses '{"compute-budget": 1, "lr": 1,\n"epochs": 1}' 'c.json: line 1: --compute-budget: not together with --epochs'
-refuses '{"init": "x",\n"model": "gpt2"}' \
-    'c.json: line 2: --model gpt2: not together with --init, which decides the shape'
-refuses '{"init": "x"}' '--model gpt2: not together with --init, which decides the shape' --model gpt2
+refuses '{"init": "x",\n"model": "gpt2"}' 'c.json: line 2: --model gpt2: not together with --init, which decides the shape'
 refuses '{"lr": -1}' 'c.json: line 1: --lr -1: must be at least 0' --seed 2
 refuses '{"steps": 2}' '--epochs: not together with --steps' --epochs 2 --steps 2
 echo '{"steps": 2, "seed": 9, "lr": "auto"}' > c.json
