@@ -5,10 +5,8 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "tests/loader/batches.h"
 

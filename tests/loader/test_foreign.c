@@ -3,7 +3,6 @@
  * Megatron-LM. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

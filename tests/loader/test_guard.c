@@ -7,7 +7,6 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -61,8 +60,6 @@ static void cut(uint64_t size, int behind)
     resize(behind ? "d/other" : "d/train_000001.bin", size);
 }
 
-static int touches(const sgt_loader *l, uint64_t k, uint32_t of) { return past(l, k, of, 0); }
-
 /* ---- cut short ---- */
 
 typedef struct drawer {
@@ -103,7 +100,7 @@ static void *draw_all(void *arg)
             check_ids(d->l, sgt_cursor_batch(d->cursor), k, NULL);
             d->good++;
         } else {
-            cr_assert(touches(d->l, k, 1), "batch %lu: %s", k, err.text);
+            cr_assert(past(d->l, k, 1, 0), "batch %lu: %s", k, err.text);
             check_message(d, err.text);
             d->failed++;
         }

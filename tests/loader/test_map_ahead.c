@@ -2,7 +2,6 @@
  * be mapped are skipped, and no signal is raised. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 /* test_rows.c: rows at every CPU level equal those of plain C, for every size around the vectors'
  * width and every alignment. The memory after their end can be neither read nor written. */
 #include <criterion/criterion.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 

@@ -1,7 +1,6 @@
 /* test_shard.c: the shard format, byte by byte, and the error for every other kind of file. */
 #include <criterion/criterion.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -2,7 +2,6 @@
  * ring. Whenever they are closed, they leave no thread and no descriptor open. */
 #include <criterion/criterion.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
