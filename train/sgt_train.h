@@ -59,7 +59,7 @@ typedef struct sgt_train_options {
      * not compared, and validation losses are not reported in bits per byte. */
     int (*vocabulary)(const char *path, const char *tokenizer, uint64_t fingerprint,
                       uint32_t *bytes, uint32_t n, sgt_error *err);
-    /* cache folder for the device's timing results and self-check verdicts, created if missing;
+    /* cache folder for the CPU's measured peak speed and self-check verdicts, created if missing;
      * NULL: no cache */
     const char *cache;
     /* program that the self-check of the CUDA backend starts (paths.h); NULL: no self-check */

@@ -1,5 +1,5 @@
-/* gemm.c: plans matrix products with cuBLASLt, remembers the chosen algorithms as text, and runs
- * the products. The library expects column-major matrices, so it sees our D (m, n) as D^T (n, m).
+/* gemm.c: plans matrix products with cuBLASLt, writes the chosen algorithms as text, and runs the
+ * products. The library expects column-major matrices, so it sees our D (m, n) as D^T (n, m).
  * We therefore ask it for D^T = op(B)^T op(A)^T, with our B as the first operand. The library's
  * bias has one element per row of its output, that is, per column of our D. */
 #include "kernels/cuda/gemm.h"
@@ -10,15 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/base/file.h"
 #include "kernels/cuda/gemm_parts.h"
 #include "kernels/cuda/runtime.h"
 
 #define ALIGNMENT 16 /* alignment in bytes of every matrix */
-#define CACHE_NAME "gemm.txt"
-/* maximum size of the cache file in bytes. A larger file is not read, and the next timing replaces
- * it. */
-#define CACHE_MOST ((size_t)4 << 20)
 
 static const char *const type_names[] = {"f32", "bf16", "f16"};
 static const char *const epilogue_names[] = {"none", "bias", "gelu", "dgelu"};
@@ -137,97 +132,45 @@ static int describe(sgt_cuda_gemm *p, sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- remembered algorithms ----
+/* ---- chosen algorithms as text ----
  *
- * The chosen algorithms are kept as text. The first line names the device and the library's
- * version; the text is valid only for these. Each further line has the algorithm for one shape,
- * newest first: the shape's key, the library's 64 opaque bytes as eight integers, the time in
- * milliseconds, and a checksum. Without a checksum, the library could take damaged bytes for a
- * different algorithm.
- *
- * If algorithms are timed, the text is also kept in a cache file. The file is never changed in
- * place, only replaced. Therefore the file stays intact if two programs write at the same time, but
- * it may lack the lines of one of them. */
+ * The first line names the device and the library's version; the text is valid only for these. Each
+ * further line has the algorithm for one shape: the shape's key and the library's 64 opaque bytes
+ * as eight integers. */
 
-static uint64_t checksum(const char *s, const char *end) /* FNV-1a */
-{
-    uint64_t sum = 0xcbf29ce484222325u;
-    while (s < end) sum = (sum ^ (unsigned char)*s++) * 0x100000001b3u;
-    return sum;
-}
-
-/* Look up the algorithm for p's shape in the remembered ones, and set p->algo and p->ms. Return 1
- * if there is one and the library accepts it on this device, else 0. */
+/* Find the algorithm for p's shape in the caller's choices, and set p->algo. Return 1 if there is
+ * one and the library accepts it on this device, else 0. */
 static int recall(sgt_cuda_gemm *p)
 {
     const sgt_cuda_gemms *g = p->owner;
     sgt_lt_result result = {.state = SGT_LT_SUCCESS};
-    size_t n = strlen(p->key);
-    char *at = g->known;
-    while (at && (strncmp(at, p->key, n) || at[n] != ' '))
-        at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL;
+    char line[GEMM_KEY + 2];
+    if (!g->o.choices || strncmp(g->o.choices, g->machine, strlen(g->machine)) != 0) return 0;
+    snprintf(line, sizeof line, "\n%s ", p->key);
+    char *at = strstr(g->o.choices, line);
     if (!at) return 0;
-    const char *line = at;
-    at += n;
+    at += strlen(line);
     for (int i = 0; i < 8; i++) p->algo.data[i] = strtoull(at, &at, 16);
-    p->ms = strtof(at, &at);
-    return strtoull(at, NULL, 16) == checksum(line, at) && (p->ms > 0 || g->o.deterministic) &&
+    return *at == '\n' &&
            !g->lt->algo_check(g->handle, p->desc, p->b, p->a, p->d, p->d, &p->algo, &result) &&
            !result.state && result.workspace <= SGT_CUDA_GEMM_WORKSPACE;
 }
 
-static char *joined(const char *a, const char *b)
+char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g)
 {
-    char *text;
-    return asprintf(&text, "%s%s", a, b) < 0 ? NULL : text;
-}
-
-char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g) { return joined(g->machine, g->known); }
-
-/* Write the remembered algorithms to the cache file. Ignore errors: without the file, the next
- * start only has to time the algorithms again. */
-static void write_cache(const sgt_cuda_gemms *g)
-{
-    char *text = sgt_cuda_gemms_choices(g), *path = sgt_join(g->o.cache, CACHE_NAME);
-    if (text && path && sgt_make_folders(g->o.cache, NULL) == SGT_OK)
-        sgt_file_put(path, text, strlen(text), NULL);
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    if (!f) return NULL;
+    fputs(g->machine, f);
+    for (const sgt_cuda_gemm *p = g->first; p; p = p->next) {
+        fputs(p->key, f);
+        for (int i = 0; i < 8; i++) fprintf(f, " %" PRIx64, p->algo.data[i]);
+        fputc('\n', f);
+    }
+    if (!fclose(f)) return text;
     free(text);
-    free(path);
-}
-
-/* Remember the algorithm that was chosen for p's shape. If memory runs out, do nothing. */
-static void remember(const sgt_cuda_gemm *p)
-{
-    sgt_cuda_gemms *g = p->owner;
-    char line[GEMM_KEY + 256];
-    size_t n = (size_t)snprintf(line, sizeof line, "%s", p->key);
-    for (int i = 0; i < 8; i++)
-        n += (size_t)snprintf(line + n, sizeof line - n, " %" PRIx64, p->algo.data[i]);
-    n += (size_t)snprintf(line + n, sizeof line - n, " %.6g", (double)p->ms);
-    snprintf(line + n, sizeof line - n, " %" PRIx64 "\n", checksum(line, line + n));
-    char *text = joined(line, g->known);
-    if (!text) return;
-    free(g->known);
-    g->known = text;
-    /* Later runs trust the cache, so write only algorithms whose results were checked. */
-    if (g->o.timing && g->o.cache && !g->o.unverified) write_cache(g);
-}
-
-/* Read the algorithms that an earlier run chose: from the options if results must be deterministic,
- * from the cache file if algorithms are timed. Ignore a list made for another device or library
- * version, and an unreadable file. */
-static int read_choices(sgt_cuda_gemms *g, sgt_error *err)
-{
-    char *path = NULL, *text = NULL;
-    size_t n, head = strlen(g->machine);
-    if (g->o.timing && g->o.cache && (path = sgt_join(g->o.cache, CACHE_NAME)))
-        sgt_file_get(&text, &n, path, CACHE_MOST, NULL);
-    const char *from = g->o.deterministic ? g->o.choices : text;
-    int ours = from && strncmp(from, g->machine, head) == 0;
-    g->known = strdup(ours ? from + head : "");
-    free(text);
-    free(path);
-    return g->known ? SGT_OK : sgt_fail_memory(err, "matrix products");
+    return NULL;
 }
 
 /* ---- choosing an algorithm ---- */
@@ -290,13 +233,11 @@ static int choose(sgt_cuda_gemm *p, sgt_error *err)
     sgt_lt_result candidates[GEMM_CANDIDATES];
     int count;
     if (recall(p)) return SGT_OK;
-    p->ms = 0;
     int rc = find_candidates(candidates, &count, p, err);
     if (rc < 0) return rc;
     p->algo = candidates[0].algo;
     if (o->timing || (o->deterministic && !o->unverified))
         rc = gemm_tune(p, candidates, count, err);
-    if (rc == SGT_OK && (o->deterministic || o->timing)) remember(p);
     return rc == SGT_ENOMEM ? SGT_OK : rc;
 }
 
@@ -356,7 +297,6 @@ int sgt_cuda_gemms_open(sgt_cuda_gemms **out, const sgt_cuda_gemms_options *o, s
     g->o = *o;
     g->o.timing = o->timing && !o->deterministic;
     int rc = open_library(g, err);
-    if (rc == SGT_OK) rc = read_choices(g, err);
     if (rc < 0) {
         sgt_cuda_gemms_close(g);
         return rc;
@@ -374,7 +314,6 @@ void sgt_cuda_gemms_close(sgt_cuda_gemms *g)
     }
     if (g->workspace) sgt_cuda_free(g->workspace);
     if (g->handle) g->lt->destroy(g->handle);
-    free(g->known);
     free(g);
 }
 

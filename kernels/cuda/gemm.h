@@ -1,8 +1,7 @@
 /* gemm.h: matrix products with cuBLASLt. Descriptors are created and algorithms are chosen once, at
- * set-up. The timings of algorithms are kept in a file, by shape, for one device and one version of
- * the library. A run enqueues one matrix product on a stream.
+ * set-up. A run enqueues one matrix product on a stream.
  *
- *     sgt_cuda_gemms *g;                     // the library, its workspace and earlier timings
+ *     sgt_cuda_gemms *g;                     // the library and its workspace
  *     sgt_cuda_gemms_open(&g, &options, &err);
  *     sgt_cuda_gemm_shape s = {.m = N, .n = 3 * C, .k = C, .lda = C, .ldb = 3 * C, .ldd = 3 * C,
  *                              .type = SGT_BF16, .out = SGT_BF16, .epilogue = SGT_EPILOGUE_BIAS};
@@ -70,9 +69,6 @@ typedef struct sgt_cuda_gemm sgt_cuda_gemm;
 typedef struct sgt_cuda_gemms_options {
     /* The GPU's name. Algorithms are valid only for this GPU. The string is not used after open. */
     const char *device;
-    /* Folder in which the cache file keeps the algorithms that timing chose, created if missing.
-     * NULL: time the algorithms in each run. The string must stay valid until close. */
-    const char *cache;
     /* 1: give the same bits each time. The library then splits sums over k only in reproducible
      * ways. Algorithms are not chosen by time, because times differ from run to run. Instead,
      * `choices` names the algorithm for each shape. For a shape that it lacks, the first algorithm
@@ -80,10 +76,9 @@ typedef struct sgt_cuda_gemms_options {
     int deterministic;
     /* Algorithms to use if `deterministic` is set: text from sgt_cuda_gemms_choices, of this or an
      * earlier run, or NULL. Text for a different device or library version is ignored. The string
-     * is not used after open. */
+     * must stay valid until the last product is planned. */
     const char *choices;
-    /* 1: do not check the results of algorithms, and do not write algorithms to `cache` */
-    int unverified;
+    int unverified; /* 1: do not check the results of algorithms */
     /* called for each algorithm that is rejected because its results are wrong */
     sgt_notice notice;
     int timing; /* 0: do not time algorithms; use the first that the heuristics suggest */
@@ -98,7 +93,8 @@ typedef struct sgt_cuda_gemms_options {
 int sgt_cuda_gemms_open(sgt_cuda_gemms **out, const sgt_cuda_gemms_options *o, sgt_error *err);
 void sgt_cuda_gemms_close(sgt_cuda_gemms *g);                /* free g and its matrix products */
 const char *sgt_cuda_gemms_library(const sgt_cuda_gemms *g); /* "cuBLASLt 13.1.0" */
-/* Return the chosen algorithms as text, or NULL if memory runs out. The caller frees the text. */
+/* Return the algorithms of all planned products as text, or NULL if memory runs out. The caller
+ * frees the text. */
 char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g);
 
 /* Choose an algorithm for a shape and set *out to the plan, which lives until close. Equal shapes
@@ -107,12 +103,11 @@ char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g);
  *
  * Timing and checking wait for the device. Until the call returns, they allocate device memory for
  * operands, and timing also for `flush`. If there is not enough memory, use the first algorithm of
- * the heuristics, unchecked. Return an error if every algorithm fails or gives wrong results. It is
- * not an error if the cache file cannot be written. */
+ * the heuristics, unchecked. Return an error if every algorithm fails or gives wrong results. */
 int sgt_cuda_gemm_plan(const sgt_cuda_gemm **out, sgt_cuda_gemms *g, const sgt_cuda_gemm_shape *s,
                        sgt_error *err);
-/* Return the median time in milliseconds of the chosen algorithm, measured in this run or an
- * earlier one, or 0 if it was not measured. */
+/* Return the measured median time in milliseconds of the chosen algorithm, or 0 if it was not
+ * timed. */
 float sgt_cuda_gemm_ms(const sgt_cuda_gemm *p);
 double sgt_cuda_gemm_flops(const sgt_cuda_gemm *p); /* floating-point operations per run */
 

@@ -26,9 +26,8 @@ struct sgt_cuda_gemms {
     sgt_lt_handle handle;
     sgt_cuda_gemms_options o;
     /* library: its name and version; machine: line that names the device and the library, the first
-     * line of the text of remembered algorithms */
+     * line of the text of chosen algorithms */
     char library[48], machine[336];
-    char *known; /* the other lines of the choices */
     void *workspace;
     sgt_cuda_gemm *first;
 };

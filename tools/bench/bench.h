@@ -50,7 +50,7 @@ extern struct bench {
     size_t operand_count;
     sgt_notice notice;
     const sgt_stop *stop;
-    char *cache; /* folder for timing results of a device (backend.h); NULL: none */
+    char *cache; /* folder of measured peak speeds and self-check results; NULL: none */
     bench_row rows[BENCH_ROWS];
     size_t count;
     int measured; /* 1: at least one row has figures */

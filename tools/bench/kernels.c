@@ -281,7 +281,6 @@ static int measure(sgt_error *err)
     if (k->seq > k->model.positions) k->model.positions = k->seq;
     k->batch = (uint32_t)bench_config.batch;
     k->threads = (int)bench_config.threads;
-    k->cache = bench.cache;
     if ((double)rows_of() * k->model.channels > 0x1p32)
         return sgt_fail(err, SGT_EUSAGE, "batches of %u x %u x %u numbers exceed the limit of 2^32",
                         k->batch, k->seq, k->model.channels);

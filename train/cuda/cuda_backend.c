@@ -359,9 +359,6 @@ static int open_products(sgt_cuda_backend *c, sgt_error *err)
     sgt_cuda_gemms_options g = {.device = c->device.name,
                                 .unverified = c->o.unverified || c->o.untimed,
                                 .notice = c->o.notice,
-                                /* with sync_kernels, cache no timings, because they would include
-                                 * the waits for each kernel */
-                                .cache = c->o.sync_kernels ? NULL : c->o.cache,
                                 .deterministic = c->o.deterministic,
                                 .choices = c->o.choices,
                                 .timing = !c->o.deterministic && !c->o.untimed};

@@ -1,5 +1,5 @@
 /* cublaslt_cases.cpp: tests of gemm.c with a library that the test controls: plans, refusals,
- * timing and the cache of timings. cuda_cases_gemm.cpp tests the results of products. */
+ * and timing. cuda_cases_gemm.cpp tests the results of products. */
 #include "tests/kernels/host/cublaslt_fixture.h"
 
 /* ---- plans ---- */
@@ -235,8 +235,7 @@ CUDA_CASE(cublaslt_wrong_results)
     f.expect_text(err.text, "8x16x24,nn,24,16,16,f32,f32,none: an algorithm computes ");
 }
 
-/* A deterministic run uses the first algorithm with correct results. Algorithms that were not
- * checked are not written to the cache, which other runs trust. */
+/* A deterministic run uses the first algorithm with correct results. */
 CUDA_CASE(cublaslt_wrong_first)
 {
     if (t->placement || t->turn) return; /* the buffers do not matter here */
@@ -255,32 +254,6 @@ CUDA_CASE(cublaslt_wrong_first)
     f.o.unverified = 1;
     if (!f.open()) return;
     f.expect("unchecked, the first", f.algo_of(f.plan(s), s), host::LT_SPLIT);
-
-    check_at(t, "a cache");
-    f.o.deterministic = 0;
-    f.with_cache();
-    lt.fast = host::LT_SPLIT;
-    if (!f.open()) return;
-    f.expect("unchecked, the fastest", f.algo_of(f.plan(s), s), host::LT_SPLIT);
-    if (!f.cache().empty()) check_fail(t, "kept unchecked: %s", f.cache().c_str());
-    f.o.unverified = 0;
-    if (!f.open()) return;
-    const sgt_cuda_gemm *p = f.plan(s);
-    if (f.algo_of(p, s) == host::LT_SPLIT) check_fail(t, "the wrong one was taken");
-    if (f.cache().empty()) check_fail(t, "nothing was kept");
-}
-
-/* ---- the cache ---- */
-
-/* Open f again and plan a product. Return whether the timing came from the cache. */
-static bool cached(Fixture &f, const sgt_cuda_gemm_shape &s, int algo)
-{
-    if (!f.open()) return false;
-    int asked = lt.heuristics;
-    const sgt_cuda_gemm *p = f.plan(s);
-    f.expect("algorithm", f.algo_of(p, s), algo);
-    if (p && !(sgt_cuda_gemm_ms(p) > 0)) check_fail(f.t, "no time");
-    return lt.heuristics == asked;
 }
 
 /* The error that a bf16 product is allowed, computed by hand for x = 1, to which 1 is added, or
@@ -296,90 +269,4 @@ CUDA_CASE(cublaslt_allowed_errors)
         if (fabs(got - all[e][0]) > 1e-6 || fabs(off * 256 - all[e][1]) > 1e-6)
             check_fail(t, "epilogue %d: %g, off by %g", e, got, off * 256);
     }
-}
-
-CUDA_CASE(cublaslt_cache)
-{
-    if (t->placement || t->turn) return;
-    Fixture f(t);
-    sgt_cuda_gemm_shape s = shape_of(8, 16, 24, SGT_F32), other = shape_of(8, 24, 24, SGT_F32);
-    f.with_cache();
-    lt.fast = host::LT_SPLIT;
-    check_at(t, "the first time");
-    if (cached(f, s, host::LT_SPLIT)) check_fail(t, "a timing out of nowhere");
-    float ms = sgt_cuda_gemm_ms(f.plan(s));
-    std::string one = f.cache();
-    f.expect_text(one.c_str(), "host 1, cuBLASLt 13.1.0\n8x16x24,nn,24,16,16,f32,f32,none 7");
-
-    check_at(t, "the second time");
-    lt.fast = host::LT_PLAIN; /* a new timing would choose this one */
-    if (!cached(f, s, host::LT_SPLIT)) check_fail(t, "timed anew");
-    if (fabsf(sgt_cuda_gemm_ms(f.plan(s)) - ms) > 1e-5f * ms) check_fail(t, "another time");
-    f.expect("checks", lt.checks, 1);
-
-    check_at(t, "another shape");
-    if (cached(f, other, host::LT_PLAIN)) check_fail(t, "a timing of another shape");
-    if (!cached(f, s, host::LT_SPLIT)) check_fail(t, "the first line has gone");
-
-    check_at(t, "another version of the library");
-    lt.version = 120901;
-    if (cached(f, s, host::LT_PLAIN)) check_fail(t, "a timing of another version");
-    lt.version = 130100;
-    if (cached(f, s, host::LT_PLAIN)) check_fail(t, "a timing of another version");
-
-    check_at(t, "another device");
-    f.o.device = "host 2";
-    if (cached(f, s, host::LT_PLAIN)) check_fail(t, "a timing of another device");
-
-    check_at(t, "deterministic");
-    std::string three = f.cache();
-    f.o.deterministic = 1;
-    if (!f.open()) return;
-    f.expect("algorithm",
-             f.algo_of(f.plan(shape_of(8, 32, 24, SGT_F32)), shape_of(8, 32, 24, SGT_F32)),
-             host::LT_SPLIT);
-    if (f.cache() != three) check_fail(t, "it wrote to the cache");
-}
-
-/* A damaged cache file costs only time, even if it names another algorithm of the library. */
-CUDA_CASE(cublaslt_cache_damaged)
-{
-    if (t->placement || t->turn) return; /* the buffers do not matter here */
-    Fixture f(t);
-    sgt_cuda_gemm_shape s = shape_of(8, 7, 13, SGT_BF16);
-    f.with_cache();
-    lt.fast = host::LT_SPLIT;
-    cached(f, s, host::LT_SPLIT);
-    const std::string good = f.cache();
-    lt.fast = host::LT_PLAIN;
-    size_t algo = good.find("none ") + 5, id = good.find(' ', algo) + 1, sum = good.rfind(' '),
-           ms = good.rfind(' ', sum - 1), size = good.size();
-    for (size_t at :
-         {(size_t)0, good.find("13."), good.find("8x7"), algo, id, ms - 1, ms + 1, sum + 1}) {
-        std::string bad = good;
-        bad[at] = bad[at] == '1' ? '2' : '1';
-        check_at(t, "byte %zu", at);
-        f.write_cache(bad);
-        if (cached(f, s, host::LT_PLAIN)) check_fail(t, "believed");
-        if (!cached(f, s, host::LT_PLAIN)) check_fail(t, "the new line is not good");
-    }
-    for (size_t n : {(size_t)0, (size_t)1, algo, ms - 1, ms, ms + 1, sum, size - 2}) {
-        check_at(t, "%zu of %zu bytes", n, size);
-        f.write_cache(good.substr(0, n));
-        if (cached(f, s, host::LT_PLAIN)) check_fail(t, "believed");
-    }
-    check_at(t, "without its last end of line");
-    f.write_cache(good.substr(0, size - 1));
-    if (!cached(f, s, host::LT_SPLIT)) check_fail(t, "timed anew");
-    f.plan(shape_of(8, 5, 13, SGT_BF16));
-    if (!cached(f, s, host::LT_SPLIT)) check_fail(t, "the good line has gone");
-
-    check_at(t, "among other things");
-    f.write_cache(good + std::string(5000, 'x') + "\n");
-    if (!cached(f, s, host::LT_SPLIT)) check_fail(t, "timed anew");
-    f.write_cache(std::string(1, '\0') + good); /* a zero byte ends reading */
-    if (cached(f, s, host::LT_PLAIN)) check_fail(t, "read past a zero");
-    check_at(t, "where no file can be");
-    f.o.cache = "/dev/null/folder";
-    if (cached(f, s, host::LT_PLAIN)) check_fail(t, "a timing out of nowhere");
 }

@@ -6,11 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <string>
 
-#include "loader/base/file.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/runtime.h"
 #include "tests/kernels/host/check-cuda.h"
@@ -33,7 +31,6 @@ struct Fixture {
     check *t;
     sgt_cuda_gemms_options o = {};
     sgt_cuda_gemms *g = nullptr;
-    std::string folder; /* a temporary cache */
 
     explicit Fixture(check *t_) : t(t_)
     {
@@ -41,16 +38,12 @@ struct Fixture {
         host::event_clock = 0;
         o.device = "host 1";
         o.flush = 4096;
-        const char *where = getenv("TMPDIR");
-        folder = std::string(where ? where : "/tmp") + "/sgt-gemm.XXXXXX";
-        if (!mkdtemp(&folder[0])) check_fail(t, "%s: no temporary folder", folder.c_str());
     }
     ~Fixture()
     {
         close();
         if (lt.alive) check_fail(t, "%d of the library's objects are left", lt.alive);
         lt.alive = 0;
-        sgt_remove_tree(folder.c_str(), nullptr);
         host::lt_reset();
         host::event_clock = -1;
     }
@@ -69,25 +62,6 @@ struct Fixture {
         if (sgt_cuda_gemms_open(&g, &o, &err) == SGT_OK) return true;
         check_fail(t, "not opened: %s", err.text);
         return false;
-    }
-    void with_cache()
-    {
-        o.cache = folder.c_str();
-        o.timing = 1;
-    }
-    std::string cache_path() const { return folder + "/gemm.txt"; }
-    std::string cache() const
-    {
-        char *text;
-        size_t n;
-        if (sgt_file_get(&text, &n, cache_path().c_str(), 1 << 20, nullptr) < 0) return "";
-        std::string s(text, n);
-        free(text);
-        return s;
-    }
-    void write_cache(const std::string &text) const
-    {
-        sgt_file_put(cache_path().c_str(), text.data(), text.size(), nullptr);
     }
     const sgt_cuda_gemm *plan(const sgt_cuda_gemm_shape &s)
     {

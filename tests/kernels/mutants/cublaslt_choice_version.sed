@@ -1,2 +1,2 @@
-# kernels/cuda/gemm.c cublaslt_cache 0
+# kernels/cuda/gemm.c cublaslt_choices 0
 s/"%s, %s\\n", g->o.device, g->library)/"%s\\n", g->o.device)/
