@@ -18,7 +18,7 @@ HOST_CPP := $(sort $(wildcard tests/kernels/*.cpp tests/kernels/host/*.cpp))
 HOST_STANDS := $(filter-out %/check-cuda.cpp %_cases.cpp,$(wildcard tests/kernels/host/*.cpp))
 # The backend's plain C code runs on the host too: matrix products through cuBLASLt, and names of
 # failures.
-GEMM_PARTS := $(addprefix $(B)/obj/kernels/cuda/,gemm.o gemm_tune.o failure.o)
+GEMM_PARTS := $(addprefix $(B)/obj/kernels/cuda/,gemm.o gemm_expected.o failure.o)
 CUDNN_PARTS := $(B)/obj/kernels/cuda/attention_cudnn.o
 HOST_PARTS := $(HOST_CPP:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o $(GEMM_PARTS) $(CUDNN_PARTS)
 CHECK_CUDA := $(B)/tests/check-cuda $(B)/tests/check-cuda-pretend

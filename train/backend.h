@@ -302,10 +302,10 @@ typedef struct sgt_backend_options {
      * gains. A CPU backend supports only no_overlap, with which no update is deferred. */
     int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic;
     uint32_t variants; /* set of SGT_VARIANT_*, for CUDA */
-    /* Two strings that are read only while the backend opens. `cache`: folder in which a
-     * CPU's measured peak speed is stored, so that later runs use the same; created if missing;
-     * NULL: no cache. `choices`: if the run was resumed, the matrix-product algorithms that it used
-     * before (text of sgt_backend.choices). With `deterministic`, these algorithms are used again. */
+    /* Two strings that are read only while the backend opens. `cache`: folder in which a CPU's
+     * measured peak speed is stored, so that later runs use the same; created if missing; NULL: no
+     * cache. `choices`: if the run was resumed, the matrix-product algorithms that it used before
+     * (text of sgt_backend.choices). With `deterministic`, these algorithms are used again. */
     const char *cache, *choices;
     /* 1: with CUDA, wait for each kernel after its launch, so that an error message names the
      * kernel. CUDA graphs are then disabled. */

@@ -1,19 +1,68 @@
-/* gemm.c: plans matrix products with cuBLASLt, writes the chosen algorithms as text, and runs the
- * products. The library expects column-major matrices, so it sees our D (m, n) as D^T (n, m).
- * We therefore ask it for D^T = op(B)^T op(A)^T, with our B as the first operand. The library's
- * bias has one element per row of its output, that is, per column of our D. */
+/* gemm.c: plans matrix products with cuBLASLt, chooses their algorithms, and runs the products. The
+ * library expects column-major matrices, so it sees our D (m, n) as D^T (n, m). We therefore ask it
+ * for D^T = op(B)^T op(A)^T, with our B as the first operand. The library's bias has one element
+ * per row of its output, that is, per column of our D.
+ *
+ * Algorithms are tried on the GPU, at the real size. First, each candidate algorithm runs once, and
+ * some elements of D are compared with values that the host computes in double. A candidate with a
+ * wrong element is dropped. If algorithms are timed, the remaining candidates then run in rounds,
+ * once per round, so that a drifting clock rate favours none of them. Operands are random, because
+ * a GPU multiplies zeros faster than the values of a training step. Before each timed run, a buffer
+ * larger than the L2 cache of most GPUs is overwritten to evict the operands, because in a training
+ * step they are not in a cache either. */
 #include "kernels/cuda/gemm.h"
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cuda/gemm_parts.h"
+#include "kernels/cuda/cublaslt.h"
 #include "kernels/cuda/runtime.h"
 
-#define ALIGNMENT 16 /* alignment in bytes of every matrix */
+#define ALIGNMENT 16  /* alignment in bytes of every matrix */
+#define CANDIDATES 16 /* maximum number of algorithms requested from the library per shape */
+#define KEY 320       /* size in bytes of a shape's key, including the terminator */
+/* size in bytes of the random pattern; operands consist of copies of it */
+#define PATTERN ((size_t)1 << 20)
+#define FLUSH_BYTES ((size_t)64 << 20) /* default number of bytes overwritten before a timed run */
+#define ROUNDS 9                       /* maximum number of timed runs per candidate */
+#define LEAST_ROUNDS 3 /* minimum number of timed runs per candidate, even beyond ENOUGH_MS */
+/* stop timing when the timed runs of all candidates have taken this many milliseconds in total */
+#define ENOUGH_MS 60.0f
+/* limit for the first, checking runs: when those of the candidates so far have taken this many
+ * milliseconds in total, try no further candidate */
+#define LONG_MS 300.0f
+/* a candidate is dropped if its best time is more than this many times that of the fastest
+ * candidate */
+#define TOO_SLOW 1.25f
+/* The elements of D that are checked: COLUMNS elements in each of ROWS rows. Both the rows and the
+ * columns are spread evenly over D and include the first and the last. */
+enum { ROWS = 8, COLUMNS = 16, CHECKED = ROWS * COLUMNS };
+
+struct sgt_cuda_gemm {
+    sgt_cuda_gemms *owner;
+    sgt_cuda_gemm_shape shape;
+    char key[KEY]; /* the shape as text; equal shapes have equal keys */
+    sgt_lt_desc desc;
+    sgt_lt_layout a, b, d; /* layouts of A, B and D, which the library sees transposed */
+    sgt_lt_algo algo;
+    float ms;
+    sgt_cuda_gemm *next;
+};
+
+struct sgt_cuda_gemms {
+    const sgt_cublaslt *lt;
+    sgt_lt_handle handle;
+    sgt_cuda_gemms_options o;
+    /* library: its name and version; machine: line that names the device and the library, the first
+     * line of the text of chosen algorithms */
+    char library[48], machine[336];
+    void *workspace;
+    sgt_cuda_gemm *first;
+};
 
 static const char *const type_names[] = {"f32", "bf16", "f16"};
 static const char *const epilogue_names[] = {"none", "bias", "gelu", "dgelu"};
@@ -22,6 +71,9 @@ static const uint32_t lt_epilogues[] = {SGT_LT_EPILOGUE_DEFAULT, SGT_LT_EPILOGUE
                                         SGT_LT_EPILOGUE_GELU_AUX_BIAS, SGT_LT_EPILOGUE_DGELU};
 
 /* ---- shapes ---- */
+
+/* Return whether a shape's epilogue reads or writes `aux`. */
+static int has_aux(const sgt_cuda_gemm_shape *s) { return s->epilogue >= SGT_EPILOGUE_GELU; }
 
 /* Return a copy of the shape in which every field that has no effect is set to a fixed value.
  * Shapes of the same computation are then equal, so that they share a plan. */
@@ -38,17 +90,16 @@ static sgt_cuda_gemm_shape plain(const sgt_cuda_gemm_shape *s)
     return p;
 }
 
-static void name_shape(char key[GEMM_KEY], const sgt_cuda_gemm_shape *s)
+static void name_shape(char key[KEY], const sgt_cuda_gemm_shape *s)
 {
-    int n = snprintf(key, GEMM_KEY, "%zux%zux%zu,%c%c,%zu,%zu,%zu,%s,%s,%s%s%s", s->m, s->n, s->k,
+    int n = snprintf(key, KEY, "%zux%zux%zu,%c%c,%zu,%zu,%zu,%s,%s,%s%s%s", s->m, s->n, s->k,
                      s->trans_a ? 't' : 'n', s->trans_b ? 't' : 'n', s->lda, s->ldb, s->ldd,
                      type_names[s->type], type_names[s->out], epilogue_names[s->epilogue],
                      s->tf32 ? ",tf32" : "", s->accumulate ? ",add" : "");
-    if (s->multiprocessors)
-        n += snprintf(key + n, GEMM_KEY - (size_t)n, ",sm%d", s->multiprocessors);
+    if (s->multiprocessors) n += snprintf(key + n, KEY - (size_t)n, ",sm%d", s->multiprocessors);
     if (s->batch > 1)
-        snprintf(key + n, GEMM_KEY - (size_t)n, ",%zu,%zu,%zu,%zu", s->batch, s->stride_a,
-                 s->stride_b, s->stride_d);
+        snprintf(key + n, KEY - (size_t)n, ",%zu,%zu,%zu,%zu", s->batch, s->stride_a, s->stride_b,
+                 s->stride_d);
 }
 
 double sgt_cuda_gemm_flops(const sgt_cuda_gemm *p)
@@ -75,7 +126,7 @@ static sgt_lt_status set_pointers(const sgt_cuda_gemm *p, const void *bias, cons
     sgt_lt_status rc = SGT_LT_SUCCESS;
     if (e == SGT_EPILOGUE_BIAS || e == SGT_EPILOGUE_GELU)
         rc = lt->desc_set(p->desc, SGT_LT_DESC_BIAS_POINTER, &bias, sizeof bias);
-    if (!rc && gemm_has_aux(&p->shape))
+    if (!rc && has_aux(&p->shape))
         rc = lt->desc_set(p->desc, SGT_LT_DESC_AUX_POINTER, &aux, sizeof aux);
     return rc;
 }
@@ -98,20 +149,23 @@ static sgt_lt_status describe_product(sgt_cuda_gemm *p)
         (rc = lt->desc_set(p->desc, SGT_LT_DESC_SM_COUNT_TARGET, &s->multiprocessors,
                            sizeof s->multiprocessors)))
         return rc;
-    if (gemm_has_aux(s) && (rc = lt->desc_set(p->desc, SGT_LT_DESC_AUX_LD, &aux_ld, sizeof aux_ld)))
+    if (has_aux(s) && (rc = lt->desc_set(p->desc, SGT_LT_DESC_AUX_LD, &aux_ld, sizeof aux_ld)))
         return rc;
     return set_pointers(p, aligned, aligned);
 }
 
-/* Describe to the library a row-major matrix of `rows` rows and `columns` columns. The library sees
- * its transpose: a column-major matrix of `columns` rows and `rows` columns. */
+/* Describe to the library a row-major matrix of `rows` rows and `columns` columns, or, if `trans`
+ * is set, one that is stored as its transpose. The library sees the transpose of what is stored: a
+ * column-major matrix. */
 static sgt_lt_status describe_matrix(sgt_lt_layout *out, const sgt_cuda_gemm *p, sgt_cuda_type type,
-                                     size_t rows, size_t columns, size_t ld, size_t stride)
+                                     size_t rows, size_t columns, int trans, size_t ld,
+                                     size_t stride)
 {
     const sgt_cublaslt *lt = p->owner->lt;
     int32_t batch = (int32_t)p->shape.batch;
     int64_t offset = (int64_t)stride;
-    sgt_lt_status rc = lt->layout_create(out, lt_types[type], columns, rows, (int64_t)ld);
+    sgt_lt_status rc = lt->layout_create(out, lt_types[type], trans ? rows : columns,
+                                         trans ? columns : rows, (int64_t)ld);
     if (rc || batch == 1) return rc;
     if ((rc = lt->layout_set(*out, SGT_LT_LAYOUT_BATCH_COUNT, &batch, sizeof batch))) return rc;
     return lt->layout_set(*out, SGT_LT_LAYOUT_BATCH_STRIDE, &offset, sizeof offset);
@@ -120,16 +174,372 @@ static sgt_lt_status describe_matrix(sgt_lt_layout *out, const sgt_cuda_gemm *p,
 static int describe(sgt_cuda_gemm *p, sgt_error *err)
 {
     const sgt_cuda_gemm_shape *s = &p->shape;
-    size_t rows_a = s->trans_a ? s->k : s->m, rows_b = s->trans_b ? s->n : s->k;
     sgt_lt_status rc;
     if ((rc = describe_product(p)) ||
-        (rc = describe_matrix(&p->a, p, s->type, rows_a, s->trans_a ? s->m : s->k, s->lda,
-                              s->stride_a)) ||
-        (rc = describe_matrix(&p->b, p, s->type, rows_b, s->trans_b ? s->k : s->n, s->ldb,
-                              s->stride_b)) ||
-        (rc = describe_matrix(&p->d, p, s->out, s->m, s->n, s->ldd, s->stride_d)))
+        (rc = describe_matrix(&p->a, p, s->type, s->m, s->k, s->trans_a, s->lda, s->stride_a)) ||
+        (rc = describe_matrix(&p->b, p, s->type, s->k, s->n, s->trans_b, s->ldb, s->stride_b)) ||
+        (rc = describe_matrix(&p->d, p, s->out, s->m, s->n, 0, s->ldd, s->stride_d)))
         return refused(p->owner, p->key, rc, err);
     return SGT_OK;
+}
+
+/* ---- running a matrix product ---- */
+
+/* Operands of one call, which computes D = f * op(A) op(B) + h * onto and then the epilogue. onto
+ * may be D. */
+typedef struct operands {
+    void *d;
+    const void *a, *b, *onto;
+    void *bias, *aux;
+    float f, h;
+} operands;
+
+/* Return the operands of a call without factors, which adds to the old D if the shape says so. */
+static operands unscaled(const sgt_cuda_gemm *p, void *d, const void *a, const void *b, void *bias,
+                         void *aux)
+{
+    return (operands){d, a, b, d, bias, aux, 1, p->shape.accumulate ? 1 : 0};
+}
+
+/* Enqueue one matrix product on a stream, with the given algorithm. Return the library's status. */
+static sgt_lt_status enqueue(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda_stream s,
+                             const operands *x)
+{
+    const sgt_cuda_gemms *g = p->owner;
+    sgt_lt_status rc = set_pointers(p, x->bias, x->aux);
+    if (rc) return rc;
+    rc = g->lt->matmul(g->handle, p->desc, &x->f, x->b, p->b, x->a, p->a, &x->h, x->onto, p->d,
+                       x->d, p->d, algo, g->workspace, SGT_CUDA_GEMM_WORKSPACE, s);
+    if (!rc) sgt_cuda_launched(s, "%s: %s", g->library, p->key);
+    return rc;
+}
+
+/* Enqueue a matrix product on a stream and count the launch. If the library rejects the matrix
+ * product, note the reason for the next sgt_cuda_check. */
+static void put(const sgt_cuda_gemm *p, sgt_cuda_stream s, const operands *x)
+{
+    sgt_error why;
+    sgt_lt_status rc = enqueue(p, &p->algo, s, x);
+    if (!rc) {
+        sgt_cuda_count_launch();
+    } else {
+        refused(p->owner, p->key, rc, &why);
+        sgt_cuda_note_failure(why.text, rc);
+    }
+}
+
+void sgt_cuda_gemm_run_mixed(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, float f,
+                             const void *a, const void *b, float h, const void *onto)
+{
+    put(p, s, &(operands){.d = d, .a = a, .b = b, .onto = onto, .f = f, .h = h});
+}
+
+void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *a,
+                       const void *b, void *bias, void *aux)
+{
+    const operands x = unscaled(p, d, a, b, bias, aux);
+    put(p, s, &x);
+}
+
+/* ---- trying algorithms ---- */
+
+typedef struct runner {
+    const sgt_lt_algo *algo; /* NULL: the candidate was dropped */
+    float ms[ROUNDS];        /* its times in milliseconds, in ascending order */
+} runner;
+
+/* The arrays of a trial. The first FLUSH are operands; FLUSH is overwritten before timed runs. */
+enum { IN_A, IN_B, OUT_D, AUX, BIAS, FLUSH, ARRAYS };
+
+/* State of the trials of candidate algorithms for one matrix product. `memory` holds the arrays.
+ * Before a run, byte x of the operands is pattern[x % PATTERN], so the host can compute every
+ * element. */
+typedef struct tuner {
+    const sgt_cuda_gemm *p;
+    sgt_cuda_stream stream;
+    sgt_cuda_event from, to;
+    char *memory;
+    size_t at[ARRAYS + 1]; /* offset of each array in `memory`; at[ARRAYS]: the size of `memory` */
+    /* pinned memory: first the pattern of PATTERN bytes, then the checked elements after they were
+     * copied from D */
+    char *pattern;
+    struct {
+        size_t i, j, at;  /* row, column, offset in `memory` */
+        double want, off; /* expected value, maximum error */
+    } checked[CHECKED];
+    runner runners[CANDIDATES];
+    int count;
+    int failure; /* error code of the last candidate that failed */
+} tuner;
+
+static size_t type_bytes(sgt_cuda_type type) { return type == SGT_F32 ? 4 : 2; }
+
+static void lay_out(tuner *t)
+{
+    const sgt_cuda_gemm_shape *s = &t->p->shape;
+    const sgt_cuda_gemms_options *o = &t->p->owner->o;
+    size_t size = type_bytes(s->type), out = type_bytes(s->out), more = s->batch - 1;
+    const size_t bytes[ARRAYS] = {
+        [IN_A] = (more * s->stride_a + (s->trans_a ? s->k : s->m) * s->lda) * size,
+        [IN_B] = (more * s->stride_b + (s->trans_b ? s->n : s->k) * s->ldb) * size,
+        [OUT_D] = (more * s->stride_d + s->m * s->ldd) * out,
+        [AUX] = has_aux(s) ? s->m * s->ldd * out : 0,
+        [BIAS] = s->n * out,
+        [FLUSH] = !o->timing ? 0
+                  : o->flush ? o->flush
+                             : FLUSH_BYTES};
+    for (int i = 0; i < ARRAYS; i++) t->at[i + 1] = t->at[i] + (bytes[i] + 255) / 256 * 256;
+}
+
+static void zero(const tuner *t, int array)
+{
+    sgt_cuda_zero(t->stream, t->memory + t->at[array], t->at[array + 1] - t->at[array]);
+}
+
+/* Fill the pattern with random elements of the operands' type. Sign and mantissa are random, and
+ * the exponent is that of 0.5, so absolute values are from 0.5 to 1. */
+static void fill_pattern(void *pattern, sgt_cuda_type type)
+{
+    uint64_t x = 1;
+    uint32_t *words = pattern;
+    for (size_t i = 0; i < PATTERN / 4; i++) {
+        x = x * 6364136223846793005u + 1442695040888963407u;
+        uint32_t r = (uint32_t)(x >> 32);
+        if (type == SGT_F32) words[i] = (r & 0x807fffffu) | 0x3f000000u;
+        else if (type == SGT_BF16) words[i] = (r & 0x807f807fu) | 0x3f003f00u;
+        else words[i] = (r & 0x83ff83ffu) | 0x38003800u;
+    }
+}
+
+static void fill(tuner *t)
+{
+    size_t bytes = t->at[FLUSH], done = bytes < PATTERN ? bytes : PATTERN;
+    fill_pattern(t->pattern, t->p->shape.type);
+    sgt_cuda_copy(t->stream, t->memory, t->pattern, done);
+    for (size_t n; done < bytes; done += n) { /* double the part that is filled */
+        n = bytes - done < done ? bytes - done : done;
+        sgt_cuda_copy(t->stream, t->memory + done, t->memory, n);
+    }
+}
+
+/* Return element `i` of an operand, as a double. It is computed from the pattern, so no device
+ * memory is read. */
+static double input(const tuner *t, int array, sgt_cuda_type type, size_t i)
+{
+    return sgt_cuda_decode(t->pattern + (t->at[array] + i * type_bytes(type)) % PATTERN, type, 0);
+}
+
+/* Return element (i, j) of op(A) op(B) for matrix product z of the batch. Set *sizes to the sum of
+ * the absolute values of its k terms, from which `expect` estimates the error. */
+static double product(const tuner *t, size_t z, size_t i, size_t j, double *sizes)
+{
+    const sgt_cuda_gemm_shape *s = &t->p->shape;
+    double sum = 0;
+    *sizes = 0;
+    for (size_t l = 0; l < s->k; l++) {
+        double a = input(t, IN_A, s->type,
+                         z * s->stride_a + (s->trans_a ? l * s->lda + i : i * s->lda + l));
+        double b = input(t, IN_B, s->type,
+                         z * s->stride_b + (s->trans_b ? j * s->ldb + l : l * s->ldb + j));
+        sum += a * b;
+        *sizes += fabs(a * b);
+    }
+    return sum;
+}
+
+/* Choose the elements of D that are checked, spread over its rows and columns. For each, compute
+ * its expected value and the largest error that counts as correct. Errors come from rounding a
+ * float32 sum after each of its k terms and, with TF32, from rounding each operand. The signs of
+ * these errors are random, so the expected total grows only with the square root of their number.
+ * The largest allowed error is eight times the expected total, which a correct result does not
+ * exceed by chance. */
+static void expect(tuner *t)
+{
+    const sgt_cuda_gemm_shape *s = &t->p->shape;
+    double k = (double)s->k, unit = 0x1p-24 * sqrt(k) + (s->tf32 ? 0x1p-10 / sqrt(k) : 0), sizes;
+    for (size_t c = 0; c < CHECKED; c++) {
+        size_t row = c / COLUMNS, z = row * (s->batch - 1) / (ROWS - 1),
+               i = row * (s->m - 1) / (ROWS - 1), j = c % COLUMNS * (s->n - 1) / (COLUMNS - 1),
+               at = z * s->stride_d + i * s->ldd + j;
+        double x = product(t, z, i, j, &sizes), off = 8 * sizes * unit;
+        x = sgt_cuda_gemm_expected(s, x, input(t, OUT_D, s->out, at), input(t, BIAS, s->out, j),
+                                   input(t, AUX, s->out, at), &off);
+        t->checked[c].i = i, t->checked[c].j = j;
+        t->checked[c].at = t->at[OUT_D] + at * type_bytes(s->out);
+        t->checked[c].want = x, t->checked[c].off = off;
+    }
+}
+
+/* Allocate what the trials need. Return SGT_ENOMEM if there is not enough memory. */
+static int prepare(tuner *t, sgt_error *err)
+{
+    void *memory = NULL, *pattern = NULL;
+    int rc = sgt_cuda_malloc(&memory, t->at[ARRAYS], err);
+    if (rc == SGT_OK) rc = sgt_cuda_host_alloc(&pattern, PATTERN + CHECKED * sizeof(float), err);
+    t->memory = memory;
+    t->pattern = pattern;
+    if (rc < 0 || (rc = sgt_cuda_stream_new(&t->stream, err)) < 0 ||
+        (rc = sgt_cuda_event_new(&t->from, 1, err)) < 0 ||
+        (rc = sgt_cuda_event_new(&t->to, 1, err)) < 0)
+        return rc;
+    fill(t);
+    if (!t->p->owner->o.unverified) expect(t);
+    return sgt_cuda_finish(t->stream, err);
+}
+
+static void release(tuner *t)
+{
+    sgt_cuda_event_free(t->to);
+    sgt_cuda_event_free(t->from);
+    sgt_cuda_stream_free(t->stream);
+    sgt_cuda_host_free(t->pattern);
+    sgt_cuda_free(t->memory);
+}
+
+/* Copy the checked elements of D to or from the pinned memory t->pattern. If `back` is 0, set each
+ * of them in D to its value in the pattern, so that an accumulating matrix product adds to known
+ * values. Otherwise, copy the results from D to the memory after the pattern, where the host
+ * compares them. */
+static void copy_checked(const tuner *t, int back)
+{
+    size_t size = type_bytes(t->p->shape.out);
+    for (size_t c = 0; c < CHECKED; c++) {
+        size_t at = t->checked[c].at;
+        if (back) sgt_cuda_copy(t->stream, t->pattern + PATTERN + c * size, t->memory + at, size);
+        else sgt_cuda_copy(t->stream, t->memory + at, t->pattern + at % PATTERN, size);
+    }
+}
+
+/* Run a matrix product with an algorithm, wait for it, and set *ms to its time in milliseconds. The
+ * host enqueues the events and the matrix product while the GPU is still busy overwriting the flush
+ * buffer, so the time between the two events contains no launch overhead. */
+static int run_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err)
+{
+    char *m = t->memory;
+    const operands x = unscaled(t->p, m + t->at[OUT_D], m + t->at[IN_A], m + t->at[IN_B],
+                                m + t->at[BIAS], m + t->at[AUX]);
+    zero(t, FLUSH);
+    sgt_cuda_record(t->from, t->stream);
+    sgt_lt_status status = enqueue(t->p, algo, t->stream, &x);
+    sgt_cuda_record(t->to, t->stream);
+    int rc = sgt_cuda_event_finish(t->to, err);
+    if (rc == SGT_OK) rc = sgt_cuda_check(err);
+    if (rc == SGT_OK && status) rc = refused(t->p->owner, t->p->key, status, err);
+    return rc < 0 ? rc : sgt_cuda_elapsed_ms(ms, t->from, t->to, err);
+}
+
+static int compare(tuner *t, sgt_error *err)
+{
+    copy_checked(t, 1);
+    int rc = sgt_cuda_finish(t->stream, err);
+    for (size_t c = 0; c < CHECKED && rc == SGT_OK; c++) {
+        double want = t->checked[c].want,
+               got = sgt_cuda_decode(t->pattern + PATTERN, t->p->shape.out, c);
+        if (fabs(got - want) <= t->checked[c].off) continue;
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: %s: an algorithm computes %.6g at (%zu, %zu) instead of %.6g",
+                      t->p->owner->library, t->p->key, got, t->checked[c].i, t->checked[c].j, want);
+    }
+    return rc;
+}
+
+/* Run a candidate for the first time, which loads its code, and check its results. D still has the
+ * results of an earlier candidate, which are probably correct. Zero D, so that a candidate that
+ * fails to write D is not accepted. If the matrix product accumulates, also set the checked
+ * elements of D from the pattern. */
+static int try_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err)
+{
+    const sgt_cuda_gemms_options *o = &t->p->owner->o;
+    sgt_error why;
+    zero(t, OUT_D);
+    if (!o->unverified && t->p->shape.accumulate) copy_checked(t, 0);
+    int rc = run_once(t, algo, ms, err);
+    if (rc < 0 || o->unverified || (rc = compare(t, &why)) == SGT_OK) return rc;
+    sgt_say(&o->notice, "%s: this algorithm is not used", why.text);
+    return sgt_fail(err, rc, "%s (--no-self-check uses it anyway)", why.text);
+}
+
+/* Run each candidate once, in the order of the heuristics, and keep those with correct results in
+ * t->runners. Stop when the runs took LONG_MS in total. If algorithms are not timed, stop at the
+ * first correct candidate. */
+static void try_all(tuner *t, const sgt_lt_result *candidates, int count, sgt_error *err)
+{
+    float spent = 0, ms;
+    for (int i = 0; i < count && spent < LONG_MS && (t->p->owner->o.timing || !t->count); i++) {
+        int rc = try_once(t, &candidates[i].algo, &ms, err);
+        if (rc < 0) {
+            t->failure = rc;
+            continue;
+        }
+        spent += ms;
+        t->runners[t->count++] = (runner){.algo = &candidates[i].algo};
+    }
+}
+
+/* Time each remaining candidate once. Then drop those that are slower than TOO_SLOW allows. A
+ * single time is not reliable, so the first round drops no candidate, unless the round took more
+ * than ENOUGH_MS. */
+static void run_round(tuner *t, int round, float *spent, sgt_error *err)
+{
+    float fastest = INFINITY, ms;
+    runner *const end = t->runners + t->count;
+    for (runner *r = t->runners; r < end; r++) {
+        int rc = r->algo ? run_once(t, r->algo, &ms, err) : SGT_OK, i = round;
+        if (rc < 0) t->failure = rc, r->algo = NULL;
+        if (!r->algo) continue;
+        *spent += ms;
+        for (; i && r->ms[i - 1] > ms; i--) r->ms[i] = r->ms[i - 1];
+        r->ms[i] = ms;
+        if (r->ms[0] < fastest) fastest = r->ms[0];
+    }
+    for (runner *r = t->runners; r < end && (round || *spent > ENOUGH_MS); r++)
+        if (r->ms[0] > TOO_SLOW * fastest) r->algo = NULL;
+}
+
+/* Return the candidate with the shortest median time, and set *ms to that time in milliseconds. If
+ * no candidate is left, return NULL. */
+static const runner *race(tuner *t, float *ms, sgt_error *err)
+{
+    float spent = 0;
+    int rounds = 0;
+    const runner *found = NULL;
+    for (; rounds < ROUNDS && (rounds < LEAST_ROUNDS || spent < ENOUGH_MS); rounds++)
+        run_round(t, rounds, &spent, err);
+    for (const runner *r = t->runners; r < t->runners + t->count; r++)
+        if (r->algo && (!found || r->ms[rounds / 2] < *ms)) {
+            found = r;
+            *ms = r->ms[rounds / 2];
+        }
+    return found;
+}
+
+/* Run the candidate algorithms and set p->algo to one with correct results. If algorithms are
+ * timed, this is the fastest, and p->ms is set to its median time. Otherwise, it is the first. If
+ * no candidate gives correct results, return the error of the last one that failed, for example
+ * SGT_EFORMAT for wrong results. If there is no memory for the operands, choose the first
+ * candidate, unchecked. */
+static int try_candidates(sgt_cuda_gemm *p, const sgt_lt_result *candidates, int count,
+                          sgt_error *err)
+{
+    const sgt_cuda_gemms_options *o = &p->owner->o;
+    tuner t = {.p = p};
+    const runner *best = NULL;
+    lay_out(&t);
+    int rc = prepare(&t, err);
+    if (rc == SGT_OK) {
+        try_all(&t, candidates, count, err);
+        best = o->timing ? race(&t, &p->ms, err) : t.count ? t.runners : NULL;
+        rc = best ? SGT_OK : t.failure; /* *err describes the last failure */
+    } else if (rc == SGT_ENOMEM) {
+        if (!o->unverified)
+            sgt_say(&o->notice,
+                    "%s: %s: used unchecked, because checking needs %.2f GiB of free GPU memory",
+                    p->owner->library, p->key, (double)t.at[ARRAYS] / 0x1p30);
+        rc = SGT_OK;
+    }
+    if (best) p->algo = *best->algo;
+    release(&t);
+    return rc;
 }
 
 /* ---- chosen algorithms as text ----
@@ -144,7 +554,7 @@ static int recall(sgt_cuda_gemm *p)
 {
     const sgt_cuda_gemms *g = p->owner;
     sgt_lt_result result = {.state = SGT_LT_SUCCESS};
-    char line[GEMM_KEY + 2];
+    char line[KEY + 2];
     if (!g->o.choices || strncmp(g->o.choices, g->machine, strlen(g->machine)) != 0) return 0;
     snprintf(line, sizeof line, "\n%s ", p->key);
     char *at = strstr(g->o.choices, line);
@@ -186,37 +596,30 @@ static uint32_t allowed_reductions(const sgt_cuda_gemm *p)
     return SGT_LT_REDUCTION_INPLACE | SGT_LT_REDUCTION_COMPUTE_TYPE | SGT_LT_REDUCTION_OUTPUT_TYPE;
 }
 
-static sgt_lt_status ask(const sgt_cuda_gemm *p, sgt_lt_preference preference,
-                         sgt_lt_result *results, int *count)
+/* Get the algorithms that the library's heuristics suggest for p's shape, best first. Return
+ * SGT_EUNSUPPORTED if they suggest none. */
+static int find_candidates(sgt_lt_result results[CANDIDATES], int *count, const sgt_cuda_gemm *p,
+                           sgt_error *err)
 {
-    const sgt_cublaslt *lt = p->owner->lt;
+    const sgt_cuda_gemms *g = p->owner;
+    const sgt_cublaslt *lt = g->lt;
     const uint32_t alignment = ALIGNMENT, reductions = allowed_reductions(p);
     const uint64_t workspace = SGT_CUDA_GEMM_WORKSPACE;
-    sgt_lt_status rc = lt->preference_set(preference, SGT_LT_PREFERENCE_MAX_WORKSPACE, &workspace,
-                                          sizeof workspace);
-    if (!rc)
+    sgt_lt_preference preference;
+    int found = 0;
+    sgt_lt_status rc = lt->preference_create(&preference);
+    if (rc) return refused(g, p->key, rc, err);
+    if (!(rc = lt->preference_set(preference, SGT_LT_PREFERENCE_MAX_WORKSPACE, &workspace,
+                                  sizeof workspace)))
         rc = lt->preference_set(preference, SGT_LT_PREFERENCE_REDUCTION_MASK, &reductions,
                                 sizeof reductions);
     for (int which = SGT_LT_PREFERENCE_ALIGNMENT_A; which <= SGT_LT_PREFERENCE_ALIGNMENT_D && !rc;
          which++)
         rc = lt->preference_set(preference, which, &alignment, sizeof alignment);
-    if (rc) return rc;
-    return lt->heuristics(p->owner->handle, p->desc, p->b, p->a, p->d, p->d, preference,
-                          GEMM_CANDIDATES, results, count);
-}
-
-/* Get the algorithms that the library's heuristics suggest for p's shape, best first. Return
- * SGT_EUNSUPPORTED if they suggest none. */
-static int find_candidates(sgt_lt_result results[GEMM_CANDIDATES], int *count,
-                           const sgt_cuda_gemm *p, sgt_error *err)
-{
-    const sgt_cuda_gemms *g = p->owner;
-    sgt_lt_preference preference;
-    int found = 0;
-    sgt_lt_status rc = g->lt->preference_create(&preference);
-    if (rc) return refused(g, p->key, rc, err);
-    rc = ask(p, preference, results, &found);
-    g->lt->preference_destroy(preference);
+    if (!rc)
+        rc = lt->heuristics(g->handle, p->desc, p->b, p->a, p->d, p->d, preference, CANDIDATES,
+                            results, &found);
+    lt->preference_destroy(preference);
     if (rc) return refused(g, p->key, rc, err);
     *count = 0;
     for (int i = 0; i < found; i++)
@@ -230,15 +633,14 @@ static int find_candidates(sgt_lt_result results[GEMM_CANDIDATES], int *count,
 static int choose(sgt_cuda_gemm *p, sgt_error *err)
 {
     const sgt_cuda_gemms_options *o = &p->owner->o;
-    sgt_lt_result candidates[GEMM_CANDIDATES];
+    sgt_lt_result candidates[CANDIDATES];
     int count;
     if (recall(p)) return SGT_OK;
     int rc = find_candidates(candidates, &count, p, err);
     if (rc < 0) return rc;
     p->algo = candidates[0].algo;
-    if (o->timing || (o->deterministic && !o->unverified))
-        rc = gemm_tune(p, candidates, count, err);
-    return rc == SGT_ENOMEM ? SGT_OK : rc;
+    if (!o->timing && (!o->deterministic || o->unverified)) return SGT_OK;
+    return try_candidates(p, candidates, count, err);
 }
 
 /* ---- the functions of gemm.h ---- */
@@ -278,31 +680,25 @@ int sgt_cuda_gemm_plan(const sgt_cuda_gemm **out, sgt_cuda_gemms *g, const sgt_c
 
 float sgt_cuda_gemm_ms(const sgt_cuda_gemm *p) { return p->ms; }
 
-static int open_library(sgt_cuda_gemms *g, sgt_error *err)
-{
-    if (!(g->lt = sgt_cublaslt_load(err))) return SGT_EUNSUPPORTED;
-    size_t version = g->lt->version();
-    snprintf(g->library, sizeof g->library, "cuBLASLt %zu.%zu.%zu", version / 10000,
-             version / 100 % 100, version % 100);
-    snprintf(g->machine, sizeof g->machine, "%s, %s\n", g->o.device, g->library);
-    sgt_lt_status rc = g->lt->create(&g->handle);
-    if (rc) return refused(g, "cublasLtCreate", rc, err);
-    return sgt_cuda_malloc(&g->workspace, SGT_CUDA_GEMM_WORKSPACE, err);
-}
-
 int sgt_cuda_gemms_open(sgt_cuda_gemms **out, const sgt_cuda_gemms_options *o, sgt_error *err)
 {
+    const sgt_cublaslt *lt = sgt_cublaslt_load(err);
+    if (!lt) return SGT_EUNSUPPORTED;
     sgt_cuda_gemms *g = calloc(1, sizeof *g);
     if (!g) return sgt_fail_memory(err, "matrix products");
+    size_t v = lt->version();
+    g->lt = lt;
     g->o = *o;
     g->o.timing = o->timing && !o->deterministic;
-    int rc = open_library(g, err);
-    if (rc < 0) {
-        sgt_cuda_gemms_close(g);
-        return rc;
-    }
-    *out = g;
-    return SGT_OK;
+    snprintf(g->library, sizeof g->library, "cuBLASLt %zu.%zu.%zu", v / 10000, v / 100 % 100,
+             v % 100);
+    snprintf(g->machine, sizeof g->machine, "%s, %s\n", o->device, g->library);
+    sgt_lt_status status = lt->create(&g->handle);
+    int rc = status ? refused(g, "cublasLtCreate", status, err)
+                    : sgt_cuda_malloc(&g->workspace, SGT_CUDA_GEMM_WORKSPACE, err);
+    if (rc == SGT_OK) *out = g;
+    else sgt_cuda_gemms_close(g);
+    return rc;
 }
 
 void sgt_cuda_gemms_close(sgt_cuda_gemms *g)
@@ -312,57 +708,9 @@ void sgt_cuda_gemms_close(sgt_cuda_gemms *g)
         next = p->next;
         free_plan(p);
     }
-    if (g->workspace) sgt_cuda_free(g->workspace);
+    sgt_cuda_free(g->workspace);
     if (g->handle) g->lt->destroy(g->handle);
     free(g);
 }
 
 const char *sgt_cuda_gemms_library(const sgt_cuda_gemms *g) { return g->library; }
-
-/* ---- running a matrix product ---- */
-
-sgt_lt_status gemm_put(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda_stream s,
-                       const gemm_operands *x)
-{
-    const sgt_cuda_gemms *g = p->owner;
-    sgt_lt_status rc = set_pointers(p, x->bias, x->aux);
-    if (rc) return rc;
-    rc = g->lt->matmul(g->handle, p->desc, &x->f, x->b, p->b, x->a, p->a, &x->h, x->onto, p->d,
-                       x->d, p->d, algo, g->workspace, SGT_CUDA_GEMM_WORKSPACE, s);
-    if (!rc) sgt_cuda_launched(s, "%s: %s", g->library, p->key);
-    return rc;
-}
-
-/* Enqueue a matrix product on a stream and count the launch. If the library rejects the matrix
- * product, note the reason for the next sgt_cuda_check. */
-static void put(const sgt_cuda_gemm *p, sgt_cuda_stream s, const gemm_operands *x)
-{
-    sgt_error why;
-    sgt_lt_status rc = gemm_put(p, &p->algo, s, x);
-    if (!rc) {
-        sgt_cuda_count_launch();
-        return;
-    }
-    refused(p->owner, p->key, rc, &why);
-    sgt_cuda_note_failure(why.text, rc);
-}
-
-void sgt_cuda_gemm_run_mixed(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, float f,
-                             const void *a, const void *b, float h, const void *onto)
-{
-    put(p, s, &(gemm_operands){.d = d, .a = a, .b = b, .onto = onto, .f = f, .h = h});
-}
-
-void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *a,
-                       const void *b, void *bias, void *aux)
-{
-    put(p, s,
-        &(gemm_operands){.d = d,
-                         .a = a,
-                         .b = b,
-                         .bias = bias,
-                         .aux = aux,
-                         .onto = d,
-                         .f = 1,
-                         .h = p->shape.accumulate ? 1 : 0});
-}

@@ -79,7 +79,8 @@ typedef struct sgt_cuda_gemms_options {
      * must stay valid until the last product is planned. */
     const char *choices;
     int unverified; /* 1: do not check the results of algorithms */
-    /* called for each algorithm that is rejected because its results are wrong */
+    /* called for each algorithm that is rejected because its results are wrong, and for each matrix
+     * product whose algorithm is not checked because memory ran out */
     sgt_notice notice;
     int timing; /* 0: do not time algorithms; use the first that the heuristics suggest */
     /* Number of bytes that are overwritten before each timed run, to evict the operands from the
@@ -103,7 +104,8 @@ char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g);
  *
  * Timing and checking wait for the device. Until the call returns, they allocate device memory for
  * operands, and timing also for `flush`. If there is not enough memory, use the first algorithm of
- * the heuristics, unchecked. Return an error if every algorithm fails or gives wrong results. */
+ * the heuristics, unchecked, and give a notice unless `unverified` is set. Return an error if every
+ * algorithm fails or gives wrong results. */
 int sgt_cuda_gemm_plan(const sgt_cuda_gemm **out, sgt_cuda_gemms *g, const sgt_cuda_gemm_shape *s,
                        sgt_error *err);
 /* Return the measured median time in milliseconds of the chosen algorithm, or 0 if it was not

@@ -145,6 +145,9 @@ CUDA_CASE(cublaslt_run_fails)
 
 /* ---- timing ---- */
 
+static std::string noticed;
+static void note(void *, const char *line) { noticed += line; }
+
 CUDA_CASE(cublaslt_timing)
 {
     Fixture f(t);
@@ -177,15 +180,21 @@ CUDA_CASE(cublaslt_timing)
     sgt_cuda_gemm_shape large = shape_of(40000, 40000, 8, SGT_F32);
     lt.broken = 0;
     int before = lt.matmuls;
-    p = f.plan(large);
-    f.expect("products run", lt.matmuls - before, 0);
-    if (p && sgt_cuda_gemm_ms(p) != 0) check_fail(t, "a time");
+    f.o.notice = sgt_notice{note, nullptr};
+    for (int unverified : {0, 1}) {
+        noticed = "";
+        f.o.unverified = unverified;
+        if (!f.open()) return;
+        p = f.plan(large);
+        f.expect("products run", lt.matmuls - before, 0);
+        if (p && sgt_cuda_gemm_ms(p) != 0) check_fail(t, "a time");
+        f.expect("notices", !noticed.empty(), !unverified);
+        if (!unverified)
+            f.expect_text(noticed.c_str(), ": used unchecked, because checking needs ");
+    }
 }
 
 /* ---- results of what was timed ---- */
-
-static std::string noticed;
-static void note(void *, const char *line) { noticed += line; }
 
 /* For every form of product in a step, the fastest algorithm gives wrong results, or does not add
  * them to the old values. Then another algorithm must be used, and a notice says so. If the fastest

@@ -1,2 +1,2 @@
 # kernels/cuda/gemm.c cublaslt_choices 0
-s/"%s, %s\\n", g->o.device, g->library)/"%s\\n", g->o.device)/
+s/"%s, %s\\n", o->device, g->library)/"%s\\n", o->device)/
