@@ -317,10 +317,10 @@ typedef struct sgt_backend_options {
     /* 1: do not check the results of the matrix-product algorithms that timing selects */
     int unverified;
     uint32_t card; /* index of the CUDA device to use without ranks; only the self-check sets it */
-    /* 1: do not time anything while the backend opens. Only the self-check sets this. Matrix
-     * products then use the first algorithm that the library's heuristics offer, and the peak speed
-     * is not measured. */
-    int untimed;
+    /* 1: the self-check opens the backend. Nothing is timed then: matrix products use the first
+     * algorithm that the library's heuristics offer, and the peak speed is not measured. cuDNN must
+     * set the sums in its workspace to 0 itself. */
+    int checking;
     /* 1: after each part of a step, overwrite all memory that is not in use any more, for tests
      * (see sgt_live) */
     int scrub;

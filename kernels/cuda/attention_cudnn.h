@@ -50,7 +50,8 @@ void sgt_cudnn_attention_close(sgt_cudnn_attention *a);
  * initialized, and nothing in it is kept between passes.
  *
  * If `clear` is 0, the engines must set the sums of dQ to 0 themselves. NVIDIA's frontend relies on
- * this from cuDNN 9.6 on. The self-check verifies it: it fills the workspace with NaN first. */
+ * this from cuDNN 9.6 on. The self-check verifies it: it fills the workspace with NaN first. Set
+ * `clear` unless a self-check has shown this. */
 size_t sgt_cudnn_attention_workspace(const sgt_cudnn_attention *a);
 
 /* Enqueue the kernels of the forward or backward pass on the stream and return. The calls allocate

@@ -16,6 +16,8 @@ static int refuse(const char *what, const char *why, sgt_error *err)
 
 static int open_cudnn(sgt_cuda_backend *c, sgt_error *err)
 {
+    const sgt_checked *v = sgt_verdict_of(c->o.verdicts, SGT_CHECK_CUDNN);
+    int shown = v && strcmp(v->verdict, "ok") == 0;
     sgt_cudnn_attention_options o = {.type = c->shape.type,
                                      .B = c->shape.B,
                                      .T = c->shape.T,
@@ -23,9 +25,10 @@ static int open_cudnn(sgt_cuda_backend *c, sgt_error *err)
                                      .D = c->shape.D,
                                      .scale = c->shape.scale,
                                      .deterministic = c->o.deterministic,
-                                     /* if no self-check has shown that cuDNN's engines set their
-                                      * workspace to 0 themselves, do it for them */
-                                     .clear = c->o.unverified};
+                                     /* Unless a self-check has shown that cuDNN's engines set
+                                      * their sums to 0 themselves, do it for them. The self-check
+                                      * itself leaves this to the engines. */
+                                     .clear = !shown && !c->o.checking};
     return sgt_cudnn_attention_open(&c->plan.cudnn, &o, err);
 }
 

@@ -357,11 +357,11 @@ static int open_streams(sgt_cuda_backend *c, sgt_error *err)
 static int open_products(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_cuda_gemms_options g = {.device = c->device.name,
-                                .unverified = c->o.unverified || c->o.untimed,
+                                .unverified = c->o.unverified || c->o.checking,
                                 .notice = c->o.notice,
                                 .deterministic = c->o.deterministic,
                                 .choices = c->o.choices,
-                                .timing = !c->o.deterministic && !c->o.untimed};
+                                .timing = !c->o.deterministic && !c->o.checking};
     int rc = sgt_cuda_gemms_open(&c->plan.gemms, &g, err);
     /* there is not enough device memory for the workspace of matrix products */
     if (rc == SGT_ENOMEM) {

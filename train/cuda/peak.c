@@ -41,7 +41,7 @@ static double measured(sgt_cuda_backend *c)
     sgt_error why;
     const sgt_cuda_gemm *p;
     sgt_cuda_gemm_shape s = sgt_cuda_product_shape(c, SIDE, SIDE, SIDE);
-    if (c->o.deterministic || c->o.untimed || c->device.memory < (uint64_t)8 << 30) return 0;
+    if (c->o.deterministic || c->o.checking || c->device.memory < (uint64_t)8 << 30) return 0;
     if (sgt_cuda_gemm_plan(&p, c->plan.gemms, &s, &why) < 0 || !(sgt_cuda_gemm_ms(p) > 0)) return 0;
     return 2.0 * SIDE * SIDE * SIDE / (double)sgt_cuda_gemm_ms(p) * 1e3;
 }

@@ -239,7 +239,7 @@ static int check(numbers *x, int device, const setting *s, sgt_error *err)
         .dropout = s->masked ? RATE : 0,
         .documents = s->masked,
         .card = (uint32_t)device,
-        .untimed = 1};
+        .checking = 1};
     int rc = sgt_cuda_backend_open(&b, &o, err);
     if (rc < 0) return rc;
     rc = prepare(x, s, err);

@@ -1,11 +1,13 @@
 /* runtime.cpp: cuda/runtime.h on a CPU, made from streams.h and memory.h. The device's properties
  * come from the environment, SGT_HOST_DEVICE, as words: nodriver, none (no device), driver=12040,
- * arch=61, memory=64M, schedule=N (host::options.seed). */
+ * arch=61, memory=64M, exclusive (only one process may use the device), schedule=N
+ * (host::options.seed). */
 #include "kernels/cuda/failure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -44,7 +46,12 @@ static int describe(sgt_error *err)
         uint64_t n;
         if (strcmp(word, "nodriver") == 0) described.no_driver = true;
         else if (strcmp(word, "none") == 0) described.devices = 0;
-        else if (number(word, "driver=", &n)) described.driver = (int)n;
+        else if (strcmp(word, "exclusive") == 0) {
+            /* a child of the process that uses the device inherits the number of that process */
+            if (setenv("SGT_HOST_USER", std::to_string(getpid()).c_str(), 0) == 0 &&
+                atoi(getenv("SGT_HOST_USER")) != getpid())
+                return sgt_fail(err, SGT_EUNSUPPORTED, "the device is used by another process");
+        } else if (number(word, "driver=", &n)) described.driver = (int)n;
         else if (number(word, "arch=", &n)) described.arch = (int)n;
         else if (number(word, "memory=", &n)) described.memory = n;
         else if (number(word, "schedule=", &n)) host::schedule((unsigned)n);
