@@ -216,7 +216,6 @@ typedef struct sgt_cuda_buffers {
     int32_t *starts[SGT_CUDA_SLOTS];
     /* scratch memory for kernels on the stream `compute`, of which only one runs at a time */
     void *scratch;
-    size_t scratch_bytes;
     void *beside_scratch; /* scratch memory for the stream `beside` */
     void *cudnn_space;
     sgt_cuda_control *control, *eval_control;

@@ -21,7 +21,7 @@
 #define SGT_CUDA_LIBRARY_SYMBOL "sgt_cuda"
 /* version of the interface; increase it whenever this struct changes, or a struct to which its
  * functions have pointers */
-#define SGT_CUDA_INTERFACE 7
+#define SGT_CUDA_INTERFACE 8
 
 /* ---- times of parts of the backend, for sgt-bench ---- */
 

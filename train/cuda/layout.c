@@ -404,8 +404,7 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c)
     c->buf.loss = during(c, floats(c, N), head, head);
     c->buf.cudnn_space = cudnn_space(c);
     kind(c, "head");
-    c->buf.scratch_bytes = scratch_bytes(c);
-    c->buf.scratch = during(c, add_buffer(c, c->buf.scratch_bytes), head, head);
+    c->buf.scratch = during(c, add_buffer(c, scratch_bytes(c)), head, head);
     during(c, c->buf.scratch, embeddings, embeddings);
     during(c, c->buf.scratch, update, update);
     if (!c->o.no_fuse)
