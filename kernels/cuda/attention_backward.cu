@@ -168,12 +168,8 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
     start_walked<T, DP>(a, h, keys + turn, values + turn, begin);
     dev::cp_async_commit();
 
-    float dq[1][DP / 8][4] = {}, lse[2], delta[2];
-    DEV_UNROLL_FOR (int half = 0; half < 2; half++) {
-        int row = query + mine + threadIdx.x % 32 / 4 + half * 8;
-        lse[half] = row < a.length ? a.lse[h.row + row] * LOG2E : INFINITY;
-        delta[half] = row < a.length ? a.delta[h.row + row] : 0;
-    }
+    float dq[1][DP / 8][4] = {};
+    RowStats r(a, h, query + mine);
     for (int key = begin; key < end; key += N) {
         int now = key / N % 2 * TILE_N, next = TILE_N - now;
         if (key + N < end) start_walked<T, DP>(a, h, keys + next, values + next, key + N);
@@ -187,8 +183,8 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
         scores<T, DP>(dp, dout, mine, values + now);
         if constexpr (DROP) drop_elements(dp[0], tile);
         if (key < sight.first_key(query + mine + 15)) mask_earlier(s[0], sight, query + mine, key);
-        soften_rows(s[0], lse, a.scale_log2, query + mine, key);
-        times_slope_rows(dp[0], s[0], delta, kept.keep);
+        soften_rows(s[0], r.lse, a.scale_log2, query + mine, key);
+        times_slope_rows(dp[0], s[0], r.delta, kept.keep);
         weigh_rows<T, DP>(dq, dp, keys + now);
         dev::block_sync(); // every thread has read this tile before the next copies overwrite it
     }

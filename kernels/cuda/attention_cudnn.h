@@ -28,16 +28,18 @@ typedef struct sgt_cudnn_attention sgt_cudnn_attention;
 
 typedef struct sgt_cudnn_attention_options {
     sgt_cuda_type type; /* SGT_BF16 or SGT_F16 */
-    size_t B, T, H, D;  /* D: a multiple of 8, up to 128; T: at least 2 */
-    float scale;        /* 1/sqrt(D) */
+    /* D: a multiple of 8, up to 128; T: at least 2. B, H and D are at least 1, and B*T is at most
+     * 2^30. */
+    size_t B, T, H, D;
+    float scale; /* 1/sqrt(D) */
     /* 1: results have the same bits each time; the workspace is then larger by about 2*B*H*T*T
      * bytes */
     int deterministic;
     int clear; /* 1: zero the workspace's sums of dQ before each backward pass */
 } sgt_cudnn_attention_options;
 
-/* Load cuDNN and plan both passes for the current device. Return SGT_EUSAGE if an option is
- * invalid, and SGT_ENOMEM if memory runs out. Return SGT_EUNSUPPORTED if cuDNN is not on this
+/* Load cuDNN and plan both passes for the current device. Return SGT_ENOMEM if memory runs out.
+ * Return SGT_EUNSUPPORTED if cuDNN is not on this
  * machine, offers no execution plan, or does not support the type, head size or length. */
 int sgt_cudnn_attention_open(sgt_cudnn_attention **out, const sgt_cudnn_attention_options *o,
                              sgt_error *err);

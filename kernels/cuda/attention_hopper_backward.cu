@@ -206,21 +206,6 @@ DEV void produce_keys(const QueriesShared<T, D> &m, const Columns &c, const dev:
     }
 }
 
-// lse (in log2 units) and delta of two queries, those whose scores a lane holds: rows g and g + 8
-// of its warp's 16 rows, where g = lane/4.
-struct RowStats {
-    float lse[2], delta[2];
-
-    template <class T> DEV RowStats(const Heads<T> &a, const Head &h, int query)
-    {
-        DEV_UNROLL_FOR (int half = 0; half < 2; half++) {
-            int row = query + threadIdx.x % 32 / 4 + half * 8;
-            lse[half] = row < a.length ? a.lse[h.row + row] * LOG2E : INFINITY;
-            delta[half] = row < a.length ? a.delta[h.row + row] : 0;
-        }
-    }
-};
-
 template <class T, int D, bool DROP>
 DEV void consume_keys(const QueriesShared<T, D> &m, const Heads<T> &a, const Sight<T> &sight,
                       int first, int begin, int end)

@@ -66,6 +66,21 @@ DEV void times_slope_columns(float (&dp)[N][4], const float (&p)[N][4], const fl
             dp[n][e] = p[n][e] * (dp[n][e] * keep - delta[(n * 8 + 2 * t + (e & 1)) * STEP]);
 }
 
+// lse (in log2 units) and delta of two queries, those whose scores a lane holds: rows g and g + 8
+// of its warp's 16 rows, where g = lane/4.
+struct RowStats {
+    float lse[2], delta[2];
+
+    template <class T> DEV RowStats(const Heads<T> &a, const Head &h, int query)
+    {
+        DEV_UNROLL_FOR (int half = 0; half < 2; half++) {
+            int row = query + threadIdx.x % 32 / 4 + half * 8;
+            lse[half] = row < a.length ? a.lse[h.row + row] * LOG2E : INFINITY;
+            delta[half] = row < a.length ? a.delta[h.row + row] : 0;
+        }
+    }
+};
+
 // soften_rows replaces scores by probabilities, and times_slope_rows replaces dp by ds = p (keep dp
 // - delta), both for queries in rows and keys in columns. lse (in log2 units) and delta have two
 // elements, for the rows g and g + 8 that the lane holds.

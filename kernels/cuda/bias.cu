@@ -6,9 +6,9 @@
 using namespace sgt;
 
 /* ROWS: number of warps of a block, each of which reads one row at a time. The rows are cut into as
- * many slices of at most LEAST_ROWS rows as needed. If that would be more than MOST_SLICES slices,
+ * many slices of at most SLICE_ROWS rows as needed. If that would be more than MOST_SLICES slices,
  * they are cut into MOST_SLICES longer ones. */
-enum { ROWS = 8, MOST_SLICES = 128, LEAST_ROWS = 64 };
+enum { ROWS = 8, MOST_SLICES = 128, SLICE_ROWS = 64 };
 
 // Set partial[slice][c] to the sum of column c over the rows of a slice. A block processes 32 * V
 // columns of one slice; each of its eight warps reads every eighth row. If there is only one slice,
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(ROWS * 32)
 
 static unsigned slices_for(size_t n)
 {
-    unsigned slices = blocks_for(n, LEAST_ROWS);
+    unsigned slices = blocks_for(n, SLICE_ROWS);
     return slices < MOST_SLICES ? slices : (unsigned)MOST_SLICES;
 }
 

@@ -64,7 +64,6 @@ typedef struct sgt_cuda_control {
     /* results of the previous step, for the host to read */
     double last_loss, last_targets, last_norm;
     float last_loss_scale;
-    int32_t last_found_inf;
     int32_t spike;   /* 1 if this update is skipped because of a spike; set by sgt_cuda_spikes */
     uint64_t spikes; /* number of updates skipped because of spikes */
 } sgt_cuda_control;
@@ -163,8 +162,8 @@ void sgt_cuda_bias_backward(sgt_cuda_stream s, sgt_cuda_type type, float *db, co
                             size_t n, size_t C, void *scratch);
 size_t sgt_cuda_bias_backward_scratch(size_t n, size_t C);
 
-/* out = x * dropout factor, or out = x if drop is NULL
- *   n elements; out may be x
+/* out = x * dropout factor
+ *   n elements; out may be x; drop must not be NULL
  * The backward pass of dropout is the same computation, on the gradient. For embeddings, it runs in
  * place. For a residual branch, it writes to a different array, because the gradient of the sum is
  * still needed. */

@@ -76,16 +76,6 @@ int sgt_cupti_end(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_kernel *
 
 uint32_t sgt_cupti_version(void); /* CUPTI's version; 0: CUPTI cannot be loaded */
 
-/* Table of the functions above, for a program that loads libsgt-cuda.so at run time
- * (cuda_library.h). */
-typedef struct sgt_cupti_calls {
-    int (*open)(sgt_cupti **out, sgt_error *err);
-    void (*close)(sgt_cupti *p);
-    int (*begin)(sgt_cupti *p, sgt_error *err);
-    int (*end)(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_kernel *k), void *ctx,
-               sgt_error *err);
-} sgt_cupti_calls;
-
 /* ---- our own declarations of the part of CUPTI that cupti.c uses, so that building needs no CUDA
  * header. tests/kernels/toolkit compares all of them with the toolkit's header. ---- */
 

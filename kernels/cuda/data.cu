@@ -73,21 +73,18 @@ __global__ void __launch_bounds__(THREADS)
     if (i >= n) return;
     float a[V], factor[V];
     load(a, x + i);
-    if (drop.rate > 0) {
-        dropout_factors(factor, drop, i);
-        DEV_UNROLL_FOR (int j = 0; j < V; j++) a[j] *= factor[j];
-    }
+    dropout_factors(factor, drop, i);
+    DEV_UNROLL_FOR (int j = 0; j < V; j++) a[j] *= factor[j];
     store(out + i, a);
 }
 
 void sgt_cuda_dropout_apply(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x,
                             size_t n, const sgt_cuda_dropout *drop)
 {
-    sgt_cuda_dropout d = drop ? *drop : sgt_cuda_dropout();
-    if (n == 0 || (d.rate <= 0 && out == x)) return;
-    by_type_and_width(type, n | d.row_elements, [&](auto zero, auto width) {
+    if (n == 0) return;
+    by_type_and_width(type, n | drop->row_elements, [&](auto zero, auto width) {
         using T = decltype(zero);
         DEV_LAUNCH((dropout_kernel<T, width>), dim3(blocks_for(n, THREADS * width)), dim3(THREADS),
-                   0, s, (T *)out, (const T *)x, n, d);
+                   0, s, (T *)out, (const T *)x, n, *drop);
     });
 }

@@ -144,17 +144,6 @@ double sgt_cuda_decode(const void *x, sgt_cuda_type type, size_t i);
  * float32. */
 double sgt_cuda_unit(sgt_cuda_type type);
 
-/* The functions that sgt-bench needs to measure matrix products. libsgt-cuda.so passes this table
- * to it (train/cuda/cuda_library.h). */
-typedef struct sgt_cuda_gemm_calls {
-    int (*open)(sgt_cuda_gemms **out, const sgt_cuda_gemms_options *o, sgt_error *err);
-    void (*close)(sgt_cuda_gemms *g);
-    const char *(*library)(const sgt_cuda_gemms *g);
-    int (*plan)(const sgt_cuda_gemm **out, sgt_cuda_gemms *g, const sgt_cuda_gemm_shape *s,
-                sgt_error *err);
-    float (*ms)(const sgt_cuda_gemm *p);
-} sgt_cuda_gemm_calls;
-
 #ifdef __cplusplus
 }
 #endif

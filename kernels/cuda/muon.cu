@@ -7,7 +7,7 @@
 
 using namespace sgt;
 
-// PARTS: number of blocks that share the sum of squares of one matrix; each adds up a part of it
+// PARTS: number of partial sums of the squares of one matrix
 enum { THREADS = 256, WARPS = THREADS / 32, PARTS = 64 };
 
 // For V elements from index i on, update the momentum m and replace the gradients g as
@@ -43,25 +43,6 @@ void sgt_cuda_muon_momentum(sgt_cuda_stream s, float *m, float *g, size_t n,
     if (n == 0) return;
     DEV_LAUNCH(muon_momentum_kernel, dim3(blocks_for(n / 4 + n % 4, THREADS)), dim3(THREADS), 0, s,
                m, g, n, c);
-}
-
-// Set partial[matrix * PARTS + part] to the sum of u^2 over one part of the matrix: the elements
-// that block (part, matrix) of the grid reads. The grid is (PARTS, matrices).
-__global__ void __launch_bounds__(THREADS)
-    muon_squares_kernel(double *partial, const float *u, sgt_cuda_matrices l)
-{
-    DEV_SHARED(double, shared, WARPS);
-    size_t whole = l.n / 4, at = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    double total = 0;
-    u += blockIdx.y * l.stride;
-    for (size_t i = at; i < whole; i += PARTS * THREADS) {
-        float x[4];
-        load_floats(x, u + i * 4);
-        DEV_UNROLL_FOR (int j = 0; j < 4; j++) total += (double)x[j] * x[j];
-    }
-    if (whole * 4 + at < l.n) total += (double)u[whole * 4 + at] * u[whole * 4 + at];
-    total = block_sum<WARPS>(total, shared);
-    if (threadIdx.x == 0) partial[blockIdx.y * PARTS + blockIdx.x] = total;
 }
 
 template <int V, class T> DEV void scale_at(T *x, const float *u, float by)
@@ -103,8 +84,7 @@ void sgt_cuda_muon_normalize(sgt_cuda_stream s, sgt_cuda_type type, void *x, con
                              const sgt_cuda_matrices *l, void *scratch)
 {
     double *partial = (double *)scratch;
-    DEV_LAUNCH(muon_squares_kernel, dim3(PARTS, (unsigned)l->matrices), dim3(THREADS), 0, s,
-               partial, u, *l);
+    sum_squares(s, partial, u, l->n, l->stride, PARTS, l->matrices);
     by_type(type, [&](auto zero) {
         using T = decltype(zero);
         DEV_LAUNCH((muon_normalize_kernel<T>), grid_of(l, PER16<T>), dim3(THREADS), 0, s, (T *)x, u,

@@ -7,15 +7,17 @@ using namespace sgt;
 
 enum { THREADS = 256, WARPS = THREADS / 32, NORM_BLOCKS = 512, NORM_LOADS = 4, TURNS = 8 };
 
-// Set partial[block] to the block's sum of g^2, in double. The square of a float cannot overflow a
-// double, so the sum is finite unless a gradient is infinite or NaN.
+// See sum_squares. The grid is (parts, arrays), and a block adds up one part of one array. The
+// square of a float cannot overflow a double, so the sum is finite unless an element is infinite or
+// NaN.
 __global__ void __launch_bounds__(THREADS)
-    norm_squares_kernel(double *partial, const float *g, size_t n)
+    squares_kernel(double *partial, const float *g, size_t n, size_t apart)
 {
     DEV_SHARED(double, shared, WARPS);
     size_t whole = n / 4, stride = (size_t)gridDim.x * THREADS,
            at = (size_t)blockIdx.x * THREADS + threadIdx.x;
     double total = 0;
+    g += blockIdx.y * apart;
     // Start NORM_LOADS loads before using their results, to overlap their latencies. The additions
     // have the same order as with one load at a time.
     for (size_t i = at; i < whole; i += NORM_LOADS * stride) {
@@ -27,11 +29,17 @@ __global__ void __launch_bounds__(THREADS)
     }
     if (whole * 4 + at < n) total += (double)g[whole * 4 + at] * g[whole * 4 + at];
     total = block_sum<WARPS>(total, shared);
-    if (threadIdx.x == 0) partial[blockIdx.x] = total;
+    if (threadIdx.x == 0) partial[blockIdx.y * gridDim.x + blockIdx.x] = total;
 }
 
-// Return, in every thread, the sum of the partial sums that the blocks of norm_squares_kernel
-// wrote. It is added in a fixed order. Only a kernel of one block may call this.
+void sgt::sum_squares(sgt_cuda_stream s, double *partial, const float *x, size_t n, size_t apart,
+                      unsigned parts, size_t arrays)
+{
+    DEV_LAUNCH(squares_kernel, dim3(parts, (unsigned)arrays), dim3(THREADS), 0, s, partial, x, n,
+               apart);
+}
+
+// Return, in every thread, the sum of the partial sums that the blocks of squares_kernel wrote. It is added in a fixed order. Only a kernel of one block may call this.
 DEV double all_squares(const double *partial, double *shared)
 {
     double total = 0;
@@ -76,8 +84,7 @@ size_t sgt_cuda_grad_norm_scratch(void) { return NORM_BLOCKS * sizeof(double); }
 void sgt_cuda_grad_squares(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, size_t n,
                            void *scratch)
 {
-    DEV_LAUNCH(norm_squares_kernel, dim3(NORM_BLOCKS), dim3(THREADS), 0, s, (double *)scratch, g,
-               n);
+    sum_squares(s, (double *)scratch, g, n, 0, NORM_BLOCKS, 1);
     DEV_LAUNCH(norm_add_kernel, dim3(1), dim3(THREADS), 0, s, c, (const double *)scratch);
 }
 
@@ -276,7 +283,6 @@ __global__ void __launch_bounds__(32) end_step_kernel(sgt_cuda_control *c)
     c->last_targets = c->targets;
     c->last_norm = c->norm;
     c->last_loss_scale = c->loss_scale;
-    c->last_found_inf = c->found_inf;
     if (c->found_inf || c->spike) c->skipped++;
     else c->step++;
     if (c->found_inf) {

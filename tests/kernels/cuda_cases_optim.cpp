@@ -275,7 +275,6 @@ CUDA_CASE(cuda_end_step)
     check_near(t, "loss_scale, halved", c->loss_scale, 1024, 0);
     check_near(t, "step, not counted", (double)c->step, 4, 0);
     check_near(t, "skipped", (double)c->skipped, 1, 0);
-    check_near(t, "last_found_inf", c->last_found_inf, 1, 0);
     check_near(t, "found_inf", c->found_inf, 0, 0);
 }
 
@@ -313,9 +312,6 @@ template <class T> static void dropout(check *t)
             cuda_sync(t);
             check_equal(t, "out", cuda_floats(t, out, 3 * n), want, 3 * n);
             check_equal(t, "in place", cuda_floats(t, x, 3 * n), want, 3 * n);
-            sgt_cuda_dropout_apply(0, Type<T>::id, out, x, 3 * n, NULL);
-            cuda_sync(t);
-            check_equal(t, "none", cuda_floats(t, out, 3 * n), want, 3 * n);
         }
 }
 

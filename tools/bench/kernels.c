@@ -153,14 +153,13 @@ static void add_attention(const char *name, sgt_attention attention)
 /* Time the matrix product of row i, with the algorithm that the GEMM library plans for it. */
 static int take_product(size_t i, json_t **figures, sgt_error *err)
 {
-    const sgt_cuda_gemm_calls *calls = state.lib->gemm;
     const sgt_cuda_gemm *p;
     bench_row *r = &bench.rows[i];
     if (i == 0 && state.d.available <= (uint64_t)8 << 30)
         return SGT_OK; /* there is not enough memory for the square matrix product */
-    int rc = calls->plan(&p, state.gemms, &state.lines[i].product, err);
+    int rc = state.lib->gemm.plan(&p, state.gemms, &state.lines[i].product, err);
     if (rc < 0 && rc != SGT_EUNSUPPORTED) return rc;
-    double ms = rc == SGT_OK ? (double)calls->ms(p) : 0;
+    double ms = rc == SGT_OK ? (double)state.lib->gemm.ms(p) : 0;
     if (ms > 0) *figures = json_pack("{s:f}", "us", 1e3 * ms);
     else
         snprintf(r->why, sizeof r->why, "%s", rc < 0 ? "unsupported by cuBLASLt" : "out of memory");
@@ -197,7 +196,7 @@ static int measure_all(sgt_error *err)
     int products = strcmp(o.kind, "attention") != 0,
         rc = sgt_device_cuda(&state.lib, &state.d, err);
     const sgt_cuda_gemms_options options = {.device = state.d.name, .timing = 1};
-    if (rc == SGT_OK && products) rc = state.lib->gemm->open(&state.gemms, &options, err);
+    if (rc == SGT_OK && products) rc = state.lib->gemm.open(&state.gemms, &options, err);
     if (rc < 0) return rc;
     if (products) add_products();
     if (strcmp(o.kind, "gemm") != 0) {
@@ -231,7 +230,7 @@ static void to_json(json_t *top)
     bench_put_all(
         top, json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:o}", "device",
                        state.d.name, "library",
-                       state.gemms ? state.lib->gemm->library(state.gemms) : state.times.library,
+                       state.gemms ? state.lib->gemm.library(state.gemms) : state.times.library,
                        "model", bench_config.model, "precision", sgt_precision_words[k->precision],
                        "batch", (json_int_t)k->batch, "seq", (json_int_t)k->seq, "heads",
                        (json_int_t)k->model.heads, "head_size",
@@ -289,7 +288,7 @@ static int measure(sgt_error *err)
 
 static void release(void)
 {
-    if (state.gemms) state.lib->gemm->close(state.gemms);
+    if (state.gemms) state.lib->gemm.close(state.gemms);
 }
 
 const bench_subcommand bench_kernels = {.command = {"kernels",

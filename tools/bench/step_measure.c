@@ -127,7 +127,7 @@ typedef struct measurement {
     json_t *figures;
     coder coder;
     double encode_ms; /* time in milliseconds for tokenizing the text of the next step's rows */
-    const sgt_cupti_calls *calls;
+    const sgt_cuda_library *lib;
     sgt_cupti *cupti;
     spans spans;
     /* rc, why: first failure of a callback; the measurement then fails. unrecorded, why_unrecorded:
@@ -213,11 +213,8 @@ static int encode_rows(coder *x, const sgt_config *c, uint64_t step, double *ms,
 
 static int open_cupti(measurement *m, sgt_error *err)
 {
-    const sgt_cuda_library *lib;
-    int rc = sgt_device_open(&lib, err);
-    if (rc < 0) return rc;
-    m->calls = lib->cupti;
-    return m->calls->open(&m->cupti, err);
+    int rc = sgt_device_open(&m->lib, err);
+    return rc < 0 ? rc : m->lib->cupti.open(&m->cupti, err);
 }
 
 /* Begin recording. Without --parts, kernels are only counted, and if CUPTI is unavailable the count
@@ -226,7 +223,7 @@ static void begin_recording(measurement *m)
 {
     if (!m->cupti && open_cupti(m, NULL) < 0) return;
     m->spans.kernels = json_object();
-    m->unrecorded = m->calls->begin(m->cupti, &m->why_unrecorded);
+    m->unrecorded = m->lib->cupti.begin(m->cupti, &m->why_unrecorded);
 }
 
 /* End recording, and add the results to the figures. */
@@ -235,7 +232,7 @@ static void end_recording(measurement *m)
     sgt_error *err = &m->why_unrecorded;
     const unsigned steps = recorded_steps(m->run);
     if (!steps || !m->spans.kernels || m->unrecorded < 0) return;
-    int rc = m->calls->end(m->cupti, add_span, &m->spans, err);
+    int rc = m->lib->cupti.end(m->cupti, add_span, &m->spans, err);
     if (rc == SGT_OK && m->spans.lost)
         rc = sgt_fail(err, SGT_ENOMEM, "recording the kernels of a step: out of memory");
     if (rc == SGT_OK)
@@ -359,7 +356,7 @@ int bench_step_measure(json_t **figures, const step_run *run, sgt_error *err)
     if (rc == SGT_OK && run->text) rc = open_coder(&m.coder, &m.config, err);
     if (rc == SGT_OK) rc = train(&m, err);
     if (fd > 0) close(fd);
-    if (m.cupti) m.calls->close(m.cupti);
+    if (m.cupti) m.lib->cupti.close(m.cupti);
     close_coder(&m.coder);
     json_decref(m.spans.kernels);
     free(m.spans.of);

@@ -109,6 +109,21 @@ static void take_rows(sgt_cuda_backend *c, int slot)
                                  c->shape.B, c->shape.T);
 }
 
+int sgt_cuda_run(sgt_cuda_backend *c, sgt_cuda_graph *graph, void (*work)(sgt_cuda_backend *),
+                 sgt_error *err)
+{
+    int rc;
+    if (*graph) {
+        sgt_cuda_graph_run(*graph, c->queue.compute);
+        return sgt_cuda_check(err);
+    }
+    work(c);
+    if ((rc = sgt_cuda_check(err)) < 0 || c->o.no_graphs || c->o.sync_kernels) return rc;
+    if ((rc = sgt_cuda_capture(c->queue.compute, err)) < 0) return rc;
+    work(c);
+    return sgt_cuda_capture_end(c->queue.compute, graph, err);
+}
+
 static void compute_micro_step(sgt_cuda_backend *c)
 {
     uint64_t before = sgt_cuda_count().launches;

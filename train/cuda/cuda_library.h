@@ -21,7 +21,7 @@
 #define SGT_CUDA_LIBRARY_SYMBOL "sgt_cuda"
 /* version of the interface; increase it whenever this struct changes, or a struct to which its
  * functions have pointers */
-#define SGT_CUDA_INTERFACE 8
+#define SGT_CUDA_INTERFACE 9
 
 /* ---- times of parts of the backend, for sgt-bench ---- */
 
@@ -41,7 +41,6 @@ typedef struct sgt_cuda_attention_times {
  * SGT_EUNSUPPORTED with the reason. */
 typedef int sgt_cuda_attention_bench(sgt_cuda_attention_times *t, const sgt_backend_options *o,
                                      sgt_init *init, sgt_error *err);
-sgt_cuda_attention_bench sgt_cuda_bench_attention;
 
 typedef struct sgt_cuda_library {
     /* SGT_CUDA_INTERFACE with which the library was built. The program rejects the library unless
@@ -72,9 +71,22 @@ typedef struct sgt_cuda_library {
     /* functions of the self-check; NULL: the library has no self-check */
     const sgt_cuda_checks *checks;
 
-    /* Functions for benchmarks: matrix products, CUPTI's counters, and the timing of attention. */
-    const sgt_cuda_gemm_calls *gemm;
-    const sgt_cupti_calls *cupti;
+    /* functions for benchmarks: of gemm.h, of cupti.h, and the timing of attention */
+    struct {
+        int (*open)(sgt_cuda_gemms **out, const sgt_cuda_gemms_options *o, sgt_error *err);
+        void (*close)(sgt_cuda_gemms *g);
+        const char *(*library)(const sgt_cuda_gemms *g);
+        int (*plan)(const sgt_cuda_gemm **out, sgt_cuda_gemms *g, const sgt_cuda_gemm_shape *s,
+                    sgt_error *err);
+        float (*ms)(const sgt_cuda_gemm *p);
+    } gemm;
+    struct {
+        int (*open)(sgt_cupti **out, sgt_error *err);
+        void (*close)(sgt_cupti *p);
+        int (*begin)(sgt_cupti *p, sgt_error *err);
+        int (*end)(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_kernel *k), void *ctx,
+                   sgt_error *err);
+    } cupti;
     sgt_cuda_attention_bench *attention;
 } sgt_cuda_library;
 

@@ -426,45 +426,33 @@ static sgt_cuda_path likely_path(const sgt_backend_options *o, size_t D)
     return sgt_cuda_attention_serves(D) ? SGT_PATH_OWN : SGT_PATH_NAIVE;
 }
 
-static int measure(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error *err)
-{
-    int rc = sgt_cuda_decide(c, o, err);
-    if (rc < 0) return rc;
-    c->plan.path = likely_path(o, c->shape.D);
-    sgt_cuda_lay_out(c);
-    return SGT_OK;
-}
-
-static void forget(sgt_cuda_backend *c)
-{
-    free(c->buf.blocks);
-    free(c->flat.tensor_at);
-    free(c->flat.bucket_at);
-    sgt_live_free(&c->live);
-}
-
 int sgt_cuda_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS],
                               size_t *count, uint64_t *bytes, sgt_error *err)
 {
     sgt_cuda_backend c = {0};
-    int rc = measure(&c, o, err);
+    int rc = sgt_cuda_decide(&c, o, err);
     if (rc == SGT_OK) {
+        c.plan.path = likely_path(o, c.shape.D);
+        sgt_cuda_lay_out(&c);
         memcpy(kinds, c.memory, c.kinds * sizeof *kinds);
         *count = c.kinds;
         *bytes = c.buf.used + SGT_CUDA_GEMM_WORKSPACE;
     }
-    forget(&c);
+    free(c.buf.blocks);
+    free(c.flat.tensor_at);
+    free(c.flat.bucket_at);
+    sgt_live_free(&c.live);
     return rc;
 }
 
 static int fits(const sgt_backend_options *o, uint32_t rows, uint64_t bytes)
 {
-    sgt_cuda_backend c = {0};
+    sgt_memory_kind kinds[SGT_MEMORY_KINDS];
+    size_t count;
+    uint64_t need;
     sgt_backend_options tried = *o;
     tried.batch = rows;
-    int rc = measure(&c, &tried, NULL);
-    forget(&c);
-    return rc == SGT_OK && c.buf.used + SGT_CUDA_GEMM_WORKSPACE <= bytes;
+    return sgt_cuda_backend_estimate(&tried, kinds, &count, &need, NULL) == SGT_OK && need <= bytes;
 }
 
 uint32_t sgt_cuda_most_rows(const sgt_backend_options *o, uint64_t bytes)

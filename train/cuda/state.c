@@ -4,6 +4,24 @@
 
 #include "train/cuda/cuda_backend.h"
 
+int sgt_cuda_stage(sgt_cuda_backend *c, float *device, float *to, const float *from, size_t count,
+                   sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (size_t at = 0, n; at < count && rc == SGT_OK; at += n) {
+        size_t bytes = (count - at) * sizeof(float);
+        if (bytes > c->queue.staging_bytes) bytes = c->queue.staging_bytes;
+        n = bytes / sizeof(float);
+        bytes = n * sizeof(float);
+        if (from) memcpy(c->queue.staging, from + at, bytes);
+        if (from) sgt_cuda_copy(c->queue.compute, device + at, c->queue.staging, bytes);
+        else sgt_cuda_copy(c->queue.compute, c->queue.staging, device + at, bytes);
+        rc = sgt_cuda_finish(c->queue.compute, err);
+        if (rc == SGT_OK && to) memcpy(to + at, c->queue.staging, bytes);
+    }
+    return rc;
+}
+
 /* Return how many elements precede the tensor in this rank's m but not in its v: those of the
  * matrices that Muon updates, which have no second moments. */
 static size_t without_second(const sgt_cuda_backend *c, size_t tensor)

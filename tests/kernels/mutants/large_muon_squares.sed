@@ -1,2 +1,2 @@
-# kernels/cuda/muon.cu cuda_large_muon 0
-s|u += blockIdx.y \* l.stride;|u += (unsigned)(blockIdx.y * l.stride);|
+# kernels/cuda/optim.cu cuda_large_muon 0
+s|g += blockIdx.y \* apart;|g += (unsigned)(blockIdx.y * apart);|
