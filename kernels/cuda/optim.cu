@@ -39,7 +39,8 @@ void sgt::sum_squares(sgt_cuda_stream s, double *partial, const float *x, size_t
                apart);
 }
 
-// Return, in every thread, the sum of the partial sums that the blocks of squares_kernel wrote. It is added in a fixed order. Only a kernel of one block may call this.
+// Return, in every thread, the sum of the partial sums that the blocks of squares_kernel wrote. It
+// is added in a fixed order. Only a kernel of one block may call this.
 DEV double all_squares(const double *partial, double *shared)
 {
     double total = 0;

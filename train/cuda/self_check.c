@@ -1,7 +1,7 @@
 /* self_check.c: the table of the paths (kernels and libraries) that the self-check tests, the memory
- * and inputs of its checks, and the line that identifies the machine for which its verdicts are valid. On a machine with an H100
- * (2026-11-26), all checks together took 8 s the first time and 4 s later. If kernels are emulated
- * on the CPU, the time limits are longer (sgt_cuda_patience). */
+ * and inputs of its checks, and the line that identifies the machine for which its verdicts are
+ * valid. On a machine with an H100 (2026-11-26), all checks together took 8 s the first time and
+ * 4 s later. If kernels are emulated on the CPU, the time limits are longer (sgt_cuda_patience). */
 #include "train/cuda/self_check.h"
 
 #include <dlfcn.h>
