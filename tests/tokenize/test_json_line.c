@@ -1,12 +1,11 @@
-/* test_json_line.c: extract a field from a line of JSON: fixed cases, and random lines compared
- * with jansson, which parses all of them. */
+/* test_json_line.c: extract a field from a line of JSON. (tests/fuzz/json.c compares any line with
+ * jansson.) */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/expect.h"
 #include "tests/tokenize/common.h"
 #include "tokenize/input/json_line.h"
-#include "tokenize/text/utf8.h"
 
 /* Return a copy of the line with the padding that the parser requires. It has exactly the bytes
  * needed, so that a sanitizer finds reads beyond them. */
@@ -188,120 +187,4 @@ Test(json_line, depth)
         } else cr_assert_str_eq(why, "more than 65536 objects and arrays within one another");
         free(line);
     }
-}
-
-/* ---- against jansson ---- */
-
-static size_t random_string(rng *r, char *out)
-{
-    static const char *const bits[] = {
-        "a",    "text",    "\\n",    "\\u0041",        "\xC3\xA9", "\xE4\xB8\xAD",     "\\\"",
-        "\\\\", "\\u4e2d", "\\/\\b", "\\ud83d\\ude00", "\x7F",     "0123456789abcdef0"};
-    size_t n = 0;
-    out[n++] = '"';
-    for (uint32_t k = below(r, 6); k; k--) {
-        const char *b = bits[below(r, 13)];
-        memcpy(out + n, b, strlen(b));
-        n += strlen(b);
-    }
-    out[n++] = '"';
-    return n;
-}
-
-static size_t random_object(rng *r, char *out)
-{
-    static const char *const names[] = {"\"text\"", "\"a\"", "\"te\\u0078t\"", "\"\""};
-    static const char *const values[] = {
-        "0",        "-1", "12.5", "1e9",  "-0.0E-3", "true",       "false",
-        "null",     "[]", "{}",   "\"\"", "[[],{}]", "[1,[\"\"]]", "{\"text\":\"x\",\"a\":[{}]}",
-        "[-0,null]"};
-    size_t n = 0;
-    out[n++] = '{';
-    uint32_t count = below(r, 4);
-    for (uint32_t i = 0; i < count; i++) {
-        n += (size_t)sprintf(out + n, "%s%s%s:", i ? "," : "", below(r, 5) ? "" : " \t",
-                             names[below(r, 4)]);
-        n += below(r, 3) ? random_string(r, out + n)
-                         : (size_t)sprintf(out + n, "%s", values[below(r, 15)]);
-    }
-    out[n++] = '}';
-    return n;
-}
-
-/* Change line[n] at one or two random offsets: replace, remove or insert a byte. No newline is
- * inserted. */
-static size_t damage(rng *r, char *line, size_t n)
-{
-    static const char bytes[] = "{}[],:\"\\ 01-+.eEtfnu\x01\x80\xC3 a";
-    for (uint32_t k = 1 + below(r, 2); k && n; k--) {
-        size_t at = below(r, (uint32_t)n);
-        char c = bytes[below(r, sizeof bytes - 1)];
-        uint32_t how = below(r, 3);
-        if (how == 0) line[at] = c;
-        if (how == 1) memmove(line + at, line + at + 1, --n - at);
-        if (how == 2) {
-            memmove(line + at + 1, line + at, n++ - at);
-            line[at] = c;
-        }
-    }
-    return n;
-}
-
-/* Check sgt_json_value: the text of the value of "text", of any type, must parse to what jansson
- * found, and the line must stay unchanged. */
-static void expect_value(const char *line, size_t n, const json_t *want, uint64_t seed)
-{
-    sgt_json_path path;
-    size_t at, length;
-    scoped_memory uint8_t *copy = padded(line, n), *scratch = malloc(n + SGT_JSON_PAD);
-    must(sgt_json_path_set(&path, "text", why));
-    const char *why = sgt_json_value(&path, copy, scratch, &at, &length);
-    cr_assert(!why && !memcmp(copy, line, n), "SEED=%lu: %.*s: %s", seed, (int)n, line, why);
-    scoped(json_t) *got = json_loadb(line + at, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-    cr_assert(want ? json_equal(got, want) : length == 0, "SEED=%lu: %.*s: %.*s", seed, (int)n,
-              line, (int)length, line + at);
-}
-
-Test(json_line, agrees_with_jansson)
-{
-    uint64_t seed = test_seed(), good = 0, bad = 0;
-    rng r = {seed, 0};
-    scoped_memory char *line = malloc(1 << 20);
-    for (int i = 0; i < 200000; i++) {
-        size_t n = random_object(&r, line);
-        if (below(&r, 3)) n = damage(&r, line, n);
-        int utf8 = sgt_utf8_valid((uint8_t *)line, n) == n;
-        json_error_t e;
-        scoped(json_t) *j = json_loadb(line, n, JSON_ALLOW_NUL, &e);
-        const json_t *want = json_object_get(j, "text");
-        if (!utf8) {
-            cr_assert_null(j);
-            continue; /* sgt_json_line requires UTF-8, so skip this line */
-        }
-        /* valid JSON that jansson refuses because of its own limits */
-        static const char *const limits[] = {"surrogate", "invalid Unicode", "too big", "overflow",
-                                             "NUL byte in object key"};
-        int its_own = 0;
-        for (int k = 0; !j && k < 5; k++) its_own |= strstr(e.text, limits[k]) != NULL;
-        if (its_own) continue;
-        char *text;
-        sgt_json_found t;
-        const char *why = read_line("text", line, n, &text, &t);
-        if (!json_is_object(j))
-            cr_assert(why && t.at != SGT_JSON_NOWHERE, "SEED=%lu: %.*s is good", seed, (int)n,
-                      line);
-        else if (!json_is_string(want))
-            cr_assert(why && t.at == SGT_JSON_NOWHERE, "SEED=%lu: %.*s: %s", seed, (int)n, line,
-                      why ? why : "is good");
-        else {
-            cr_assert(!why && t.length == json_string_length(want) &&
-                          !memcmp(text, json_string_value(want), t.length),
-                      "SEED=%lu: %.*s: %s", seed, (int)n, line, why ? why : "another text");
-            free(text);
-        }
-        if (json_is_object(j)) expect_value(line, n, want, seed);
-        *(json_is_object(j) ? &good : &bad) += 1;
-    }
-    cr_assert(good > 50000 && bad > 50000, "SEED=%lu: %lu good lines, %lu bad ones", seed, good,
-              bad);
 }
