@@ -41,33 +41,9 @@ ls -A out | grep -v -e bin -e idx | paste -sd' ' > names
 run 0 sgt-inspect --quiet --verify out
 run_prints '7 duplicates left out' sgt-tokenize --shard-tokens 10k --dedup corpus told
 
-# ---- the same documents for any number of threads and ranks, and with --shuffle ----
-run 0 sgt-tokenize --quiet --threads 3 --shard-tokens 10k --dedup corpus threads
-same_folders threads out
+# ---- the same documents for any number of ranks (tests/tokenize has threads, splits and --shuffle) ----
 for i in 3 1 0 2; do run 0 sgt-tokenize --quiet --shard-tokens 10k --dedup --rank $i --ranks 4 corpus ranks; done
 same_folders ranks out
-run 0 sgt-tokenize --quiet --shard-tokens 10k --dedup --shuffle 5 --split 40% corpus both
-for i in 1 0; do
-    run 0 sgt-tokenize --quiet --shard-tokens 10k --dedup --shuffle 5 --split 40% --rank $i --ranks 2 corpus both2
-done
-same_folders both both2
-run 0 sgt-inspect --quiet --verify both
-# Duplicates are dropped across splits too: the first of two equal documents is kept.
-mkdir halves
-i=0
-while [ $i -lt 40 ]; do
-    i=$((i + 1))
-    echo "$((i % 20)) is a text" > halves/$((i + 100))
-done
-run 0 sgt-tokenize --json --split 50% --dedup halves half
-for what in 'duplicates 20' 'documents 20'; do
-    [ "$(field ${what% *} .stdout)" = "${what#* }" ] || fail "$what: $(cat .stdout)"
-done
-mkdir firsts
-i=0
-while [ $i -lt 20 ]; do i=$((i + 1)) && cp halves/$((i + 100)) firsts; done
-run 0 sgt-tokenize --quiet --split 50% firsts first
-shards half first
 # Without duplicates, the count is 0, and the shards equal those of a set without --dedup.
 run 0 sgt-tokenize --quiet --shard-tokens 10k --dedup kept clean
 shards clean plain

@@ -106,10 +106,6 @@ stderr_is 'sgt-tokenize: out-nested: made with --skip-bad false, now true (--for
 printf '{"text":"\\ud83d\\ude00"}\n{"text":"\\ude00\\ud83d"}\n' > halves.jsonl
 run_prints '2 lone surrogates in JSONL, now U+FFFD' sgt-tokenize halves.jsonl out-halves
 grep -q '"lone_surrogates": 2$' out-halves/manifest.json || fail 'lone surrogates in manifest.json'
-printf '\360\237\230\200' > h1
-printf '\357\277\275\357\277\275' > h2
-run 0 sgt-tokenize --quiet h1 h2 out-text
-same out-halves/train_000000.bin out-text/train_000000.bin
 
 # Standard input can be JSONL. (tests/tokenize compares files of JSONL, compressed or not, with files
 # of text.)
