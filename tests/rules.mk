@@ -15,13 +15,12 @@ HOST_CXXFLAGS = -std=c++17 -D_GNU_SOURCE -I. -Iloader \
     -pthread $(SANFLAGS) $(CFLAGS) -MMD -MP
 HOST_CU := $(sort $(wildcard kernels/cuda/*.cu tests/kernels/*.cu))
 HOST_CPP := $(sort $(wildcard tests/kernels/*.cpp tests/kernels/host/*.cpp))
-HOST_STANDS := $(filter-out %/check-cuda.cpp %_cases.cpp,$(wildcard tests/kernels/host/*.cpp))
+HOST_STANDS := $(filter-out %/device.cpp %_cases.cpp,$(wildcard tests/kernels/host/*.cpp))
 # The backend's plain C code runs on the host too: matrix products through cuBLASLt, and names of
 # failures.
 GEMM_PARTS := $(addprefix $(B)/obj/kernels/cuda/,gemm.o gemm_expected.o failure.o)
 CUDNN_PARTS := $(B)/obj/kernels/cuda/attention_cudnn.o
 HOST_PARTS := $(HOST_CPP:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o $(GEMM_PARTS) $(CUDNN_PARTS)
-CHECK_CUDA := $(B)/tests/check-cuda $(B)/tests/check-cuda-pretend
 CHECK_RACE := $(if $(SAN),,$(B)/tests/check-cuda-race)
 
 $(B)/obj/%.cpp.o: %.cpp $(B)/flags-cxx
@@ -37,21 +36,14 @@ $(B)/tests/check-cuda $(B)/tests/check-cuda-race:
 	$(call say,LD,$@)mkdir -p $(@D) && echo $^ > $@.parts && \
 	    $(HOST_CXX) $(ALL_LDFLAGS) -o $@ $^ $(LD_kernels)
 
-# The same cases on a GPU; and the same program with the host as its GPU, which tests the program.
-DEVICE_MAIN := tests/kernels/device/check-cuda-device.cpp
-DEVICE_CASES := $(sort $(wildcard kernels/cuda/*.cu tests/kernels/*.cu tests/kernels/*.cpp))
-DEVICE_PARTS := $(DEVICE_CASES) $(DEVICE_MAIN) $(addprefix tests/kernels/device/,cuda.cu mirror.cpp)
+# The same cases on a GPU, except those that only the host has.
+DEVICE_PARTS := $(sort $(wildcard kernels/cuda/*.cu tests/kernels/*.cu tests/kernels/*.cpp)) \
+    $(addprefix tests/kernels/device/,cuda.cu mirror.cpp)
 $(B)/tests/check-cuda-device: $(DEVICE_PARTS:%=$(B)/obj/device/%.o) \
     $(B)/obj/tests/kernels/harness.o $(GEMM_PARTS) \
     $(B)/obj/kernels/cuda/cublaslt.o $(call lib,kernels loader)
 	$(call say,LD,$@)mkdir -p $(@D) && \
 	    $(NVCC) -Xlinker --wrap=__cudaLaunchKernel -Xcompiler -fopenmp -o $@ $^ -ldl -lm
-
-PRETEND_PARTS := $(DEVICE_CASES) $(HOST_STANDS) $(DEVICE_MAIN) \
-    $(addprefix tests/kernels/device/,mirror.cpp pretend.cpp)
-$(B)/tests/check-cuda-pretend: $(PRETEND_PARTS:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o \
-    $(GEMM_PARTS) $(call lib,kernels loader)
-	$(call link,$(HOST_CXX),$(LD_kernels))
 
 # The whole CUDA backend on the host, with programs next to it that the tests run with this backend.
 HOST_C := $(filter-out $(HOST_STANDS:tests/kernels/host/%.cpp=kernels/cuda/%.c),$(CUDA_C))
@@ -65,7 +57,7 @@ $(HOST_LIB): $(CUDA_CU:%=$(B)/obj/%.o) $(HOST_STANDS:%=$(B)/obj/%.o) $(HOST_C:%.
 $(B)/host/%: $(B)/%
 	$(Q)mkdir -p $(@D) && cp $< $@
 
-check-cuda: need-packages $(CHECK_CUDA) $(CHECK_RACE) ## the CUDA kernels on the host, without a GPU: four schedules, race mode, all mutants
+check-cuda: need-packages $(B)/tests/check-cuda $(CHECK_RACE) ## the CUDA kernels on the host, without a GPU: four schedules, race mode, all mutants
 	@HOST_CXX='$(HOST_CXX)' tests/kernels/check-cuda.sh $(B) torture
 
 # gemm.c against the real cuBLASLt, as far as that works without a GPU: descriptors and attributes.
@@ -148,7 +140,7 @@ $(B)/tests/locks.so: tests/faults/locks.c $(B)/flags
 run-check: $(if $(HAVE_NVCC),$(if $(filter check,$(TIER))$(VARIANT),$(wildcard $(CUDA_LIB)),\
     $(CUDA_LIB) $(B)/wheel-files/cuda/libsgt-cuda.so))
 # make check tests what runs on a CPU. check-all and check-cuda test the CUDA backend on the host.
-ON_HOST := $(CHECK_CUDA) $(CHECK_RACE) $(HOST_LIB) $(HOST_PROGRAMS) $(if $(MPICC),$(MPI_LIB:$(B)/%=$(B)/host/%)) \
+ON_HOST := $(B)/tests/check-cuda $(CHECK_RACE) $(HOST_LIB) $(HOST_PROGRAMS) $(if $(MPICC),$(MPI_LIB:$(B)/%=$(B)/host/%)) \
     $(if $(SAN),,$(B)/tests/check-cublaslt) $(B)/tests/check-cudnn $(OLD_CUDNN)
 run-check: $(if $(filter check,$(TIER)),,$(ON_HOST))
 run-check: programs libs mpi $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels $(B)/tests/check-step $(FAULTS)

@@ -3,11 +3,11 @@
 # In make check-all only: it needs the programs of the host run.
 cuda_on_the_host
 B=$BIN/..
-[ -e "$B/tests/check-cuda-pretend" ] || skip 'check-cuda-pretend is not built'
+[ -e "$B/tests/check-cuda" ] || skip 'check-cuda is not built'
 mkdir -p b/lib b/tests
 ln -s "$B/bin" b/bin
 ln -s "$B/host/lib/libsgt-cuda.so" b/lib
-ln -s "$B/tests/check-cuda-pretend" b/tests/check-cuda-device
+ln -s "$B/tests/check-cuda" b/tests/check-cuda-device
 
 run 0 "$ROOT/tools/gpu-bundle.sh" "$PWD/b"
 stdout_matches '/b/gpu-bundle: [0-9.]+ MiB; run tools/gpu-check.sh in it$'

@@ -403,38 +403,37 @@ touch ran.go
 
 # ---- check-cuda-device itself ----
 
-pretend=$BIN/../tests/check-cuda-pretend
-[ -x "$pretend" ] || exit 0
-run 0 "$pretend" --conformance
+check_cuda=$BIN/../tests/check-cuda
+[ -x "$check_cuda" ] || exit 0
+run 0 "$check_cuda" --conformance
 stdout_matches '^ok   wrapper_wgmma [0-9a-f]{16}$'
 grep '^ok' .stdout > guarded
-run 0 "$pretend" --conformance --exact --one-process
+run 0 "$check_cuda" --conformance --exact --one-process
 grep '^ok' .stdout > exact
 same guarded exact
-# The last three cases make tensor maps, which need addresses of device memory.
-for case in mirror cuda_attention_hopper_bf16 cuda_attention_hopper_backward_bf16 \
+# These cases make tensor maps, which need addresses of device memory.
+for case in cuda_attention_hopper_bf16 cuda_attention_hopper_backward_bf16 \
     cuda_attention_hopper_apart; do
-    run 0 "$pretend" --case $case
+    run 0 "$check_cuda" --case $case
 done
 for case in card_attention_hopper_again card_attention_rows; do
-    run 77 "$pretend" --case $case
+    run 77 "$check_cuda" --case $case
     stdout_has "SKIP $case: its size needs a card"
 done
-run 0 env PRETEND_ARCH=80 "$pretend" --conformance
+run 0 env SGT_HOST_DEVICE=arch=80 "$check_cuda" --conformance
 stdout_has 'SKIP wrapper_wgmma: it needs sm_90a'
 stdout_matches '^[0-9]+ passed, 0 failed, 2 skipped$'
-run 77 env PRETEND_ARCH=80 "$pretend" --case wrapper_wgmma
-run 77 env PRETEND_NO_DEVICE=1 "$pretend"
-stdout_is 'SKIP: no CUDA driver'
-for fault in "overrun=wrote 37 bytes from the start of a buffer of 37 bytes" "underrun=wrote -1 bytes from the start" \
-    "other_bits=has other bits on turn 2 than in the first" \
-    "wrong=not exactly" "error=a kernel failed: an illegal memory access" "crash=planted_crash: " \
+run 77 env SGT_HOST_DEVICE=arch=80 "$check_cuda" --case wrapper_wgmma
+run 77 env SGT_HOST_DEVICE=nodriver "$check_cuda"
+stdout_is 'SKIP: no CUDA driver: libcuda.so.1 was not found'
+for fault in "overrun=wrote 37 bytes from the start of a buffer of 37 bytes" \
+    "other_bits=has other bits than in the first run" "error=a kernel failed: an illegal memory access" "crash=planted_crash: " \
     "hang=planted_hang: no end after 1 s"; do
-    run 1 "$pretend" --limit 1 --case "planted_${fault%%=*}"
+    run 1 "$check_cuda" --limit 1 --case "planted_${fault%%=*}"
     stdout_has "${fault#*=}"
     stdout_has "FAIL planted_${fault%%=*}"
     stdout_has '0 passed, 1 failed, 0 skipped'
 done
-run 1 "$pretend" --one-process --once --case planted_overrun
-run 2 "$pretend" --case nothing
-run 2 "$pretend" --limit 1x
+run 1 "$check_cuda" --one-process --once --case planted_overrun
+run 2 "$check_cuda" --case nothing
+run 2 "$check_cuda" --limit 1x

@@ -5,7 +5,7 @@
 . "$ROOT/tests/cli/clock.inc"
 [ ! -e /dev/nvidia0 ] || skip 'there is a GPU here: tools/gpu-check.sh itself shows more'
 B=$BIN/..
-[ -x "$B/tests/check-cuda-pretend" ] || skip 'check-cuda-pretend is not built'
+[ -x "$B/tests/check-cuda" ] || skip 'check-cuda is not built'
 cuda_on_the_host
 export TMPDIR="$PWD" CUDA_HOME="$PWD/toolkit" XDG_CACHE_HOME="$PWD/cache" GPU_CHECK_SMALL=1
 export LD_LIBRARY_PATH="$PWD/libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
@@ -16,7 +16,7 @@ unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT SGT_HOST_CUDNN SGT_HOST
 mkdir -p b/bin b/tools b/tests b/data stand libraries toolkit
 data b/data/shards
 ln -s "$B"/host/bin/sgt-train "$B"/host/bin/sgt-bench b/bin
-ln -s "$B"/tests/check-cuda-pretend b/bin/check-cuda-device
+ln -s "$B"/tests/check-cuda b/bin/check-cuda-device
 ln -s "$ROOT/tests/data" "$ROOT/tests/peers" "$ROOT/tests/gpu-results" b/tests
 cp -r "$ROOT/tools/gpu-check.sh" "$ROOT/tools/gpu" b/tools
 echo 0123456789ab > b/commit

@@ -86,7 +86,7 @@ fi
 
 schedules=0
 [ "$tier" != torture ] || schedules="0 1 2 3"
-for schedule in $schedules; do run "$B/tests/check-cuda" --schedule "$schedule"; done
+for schedule in $schedules; do run env SGT_HOST_DEVICE="schedule=$schedule" "$B/tests/check-cuda"; done
 if [ -x "$B/tests/check-cuda-race" ]; then
     run "$B/tests/check-cuda-race"
     [ "$tier" = torture ] && bugs=all || bugs=3

@@ -66,8 +66,8 @@ struct check {
     int placement, failures, skipped;
     /* allocator for check_bytes; NULL: memory between guard pages, as for all other buffers */
     const check_memory *device;
-    /* index of the run with `device`, from 0; all runs must leave the same bits in the buffers */
-    int turn;
+    int turn;         /* index of the run in this placement, from 0 */
+    int same_buffers; /* 1: all runs must leave the same bits in the buffers of check_bytes */
     /* at: description of the current test, set by check_at; why: reason why the case was skipped */
     char at[160], why[200];
     struct check_buffer *buffers;

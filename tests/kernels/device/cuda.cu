@@ -1,4 +1,4 @@
-/* cuda.cu: the first CUDA device, for check-cuda-device. Buffers come from cudaMalloc and have a
+/* cuda.cu: the first CUDA device, for check-cuda. Buffers come from cudaMalloc and have a
  * copy for the CPU (mirror.h). The linker's --wrap redirects launches to this file. Before a
  * launch, it copies what the CPU wrote, and makes the arguments point to the device's buffers. */
 #include <cuda.h>
@@ -98,6 +98,8 @@ static const char *none(cudaError_t error)
     return failed("no CUDA device", error);
 }
 
+const bool device_is_card = true;
+
 const char *device_open(device *d)
 {
     cudaDeviceProp p;
@@ -110,7 +112,6 @@ const char *device_open(device *d)
         return failed("no CUDA device", error);
     snprintf(d->name, sizeof d->name, "%s", p.name);
     d->arch = p.major * 10 + p.minor;
-    d->memory_size = p.totalGlobalMem;
     if (d->arch < 80) {
         snprintf(text, sizeof text, "no CUDA device of sm_80 or later: %s is sm_%d", p.name,
                  d->arch);

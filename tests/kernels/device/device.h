@@ -1,5 +1,5 @@
-/* device.h: the device that check-cuda-device uses. cuda.cu implements these functions for a GPU,
- * and pretend.cpp for a stand-in on the host.
+/* device.h: the device that check-cuda uses. cuda.cu implements these functions for a GPU, and
+ * host/device.cpp for the host.
  *
  *     device d;
  *     if (const char *why = device_open(&d)) skip(why);
@@ -16,11 +16,11 @@
 struct device {
     char name[128];
     int arch; /* compute capability; 90: sm_90 */
-    /* size of the GPU's memory in bytes; 0: the host stands in for the device, and is too slow for
-     * large cases */
-    size_t memory_size;
-    check_memory memory;
+    check_memory memory; /* `allocate` NULL: buffers lie between guard pages in the CPU's memory */
 };
+
+/* true: a GPU; false: the host stands in for it, and is too slow for large cases */
+extern const bool device_is_card;
 
 const char *device_open(device *d); /* return NULL, or why there is no device */
 const char *device_wait();          /* wait for all launches; return NULL, or the error */

@@ -62,7 +62,7 @@ caught() { # SED FILE CASE race|SCHEDULES
     fi
     why="not caught"
     for schedule in $4; do
-        timeout 120 "$work/planted/check" --case "$3" --schedule "$schedule" > "$work/log" 2>&1
+        SGT_HOST_DEVICE="schedule=$schedule" timeout 120 "$work/planted/check" --case "$3" > "$work/log" 2>&1
         [ $? -ne 1 ] || ! grep -qE '^0 passed, 1 failed, 0 skipped$' "$work/log" || return 0
     done
     return 1

@@ -1,20 +1,23 @@
-/* check-cuda-device.cpp: the cases of check-cuda on a GPU. They compare every CUDA kernel with
- * kernels/ref, and each wrapper of device.cuh and hopper.cuh with its description.
+/* check-cuda.cpp: compares every CUDA kernel with kernels/ref, and each wrapper of device.cuh and
+ * hopper.cuh with its description. There are two programs: check-cuda-device runs the cases on a
+ * GPU, and check-cuda runs them on the host (host.h), where it has more cases.
  *
- *     check-cuda-device [--list] [--conformance] [--case NAME] [--seed N] [--exact]
- *                       [--limit SECONDS] [--once] [--one-process]
+ *     check-cuda [--list] [--conformance] [--case NAME] [--seed N] [--exact] [--limit SECONDS]
+ *                [--once] [--one-process]
  *
- * Each case runs twice in each of two placements of its buffers, with the same numbers. The final
- * bits of the buffers must be equal all four times. --conformance runs only the wrappers' cases,
- * which are exact on integers. --exact omits the guard bytes around buffers (harness.h). --once
- * runs each case once, in one placement.
+ * Each case runs in each of two placements of its buffers, with the same numbers; on a GPU, twice
+ * in each. The final bits of the buffers must be equal in all runs. --conformance runs only the
+ * wrappers' cases, which are exact on integers. --exact omits the guard bytes around buffers in a
+ * GPU's memory (harness.h). --once runs each case once, in one placement. On the host,
+ * SGT_HOST_DEVICE=schedule=N in the environment chooses the order in which threads run, and
+ * check-cuda-race is the same program with race mode on.
  *
  * Prints one line per case: "ok NAME HASH" (of these bits), "SKIP NAME: why", or "FAIL NAME" with
  * the reasons above it. The last line is "N passed, N failed, N skipped". Exits with 1 on any
  * failure, with 2 on wrong usage, with 77 if nothing could run.
  *
  * The cases run in a child process. If a case loses the device, crashes or takes more than --limit
- * (60) seconds, a new process continues with the next case. --one-process runs all cases in one
+ * (600) seconds, a new process continues with the next case. --one-process runs all cases in one
  * process, for debuggers and memory checkers, and ends at the first of these failures (exit code
  * 3). */
 #include <signal.h>
@@ -43,7 +46,7 @@ struct progress {
     bool told;                              /* the first line of output was printed */
 };
 
-static arguments args = {false, false, false, false, false, nullptr, 1, 60};
+static arguments args = {false, false, false, false, false, nullptr, 1, 600};
 static progress *done;
 static device gpu;
 
@@ -51,6 +54,7 @@ static bool wanted(const cuda_case *c)
 {
     if (args.only) return strcmp(args.only, c->name) == 0;
     if (strncmp(c->name, "planted_", 8) == 0) return false;
+    if (strncmp(c->name, "card_", 5) == 0 && !device_is_card) return false;
     return !args.conformance || strncmp(c->name, "wrapper_", 8) == 0;
 }
 
@@ -78,7 +82,7 @@ bool cuda_hopper(check *t)
 
 bool cuda_card(check *t)
 {
-    if (gpu.memory_size) return true;
+    if (device_is_card) return true;
     check_skip(t, "its size needs a card");
     return false;
 }
@@ -121,9 +125,11 @@ static void run_case(const cuda_case *c)
     t.ref = sgt_kernels_ref();
     t.which = &which;
     t.level = "device";
-    t.device = &gpu.memory;
+    t.device = gpu.memory.allocate ? &gpu.memory : nullptr;
+    t.same_buffers = 1;
     check_at(&t, "start");
-    const int placements = args.once ? 1 : CHECK_ONE_IN, turns = args.once ? 1 : TURNS;
+    const int placements = args.once ? 1 : CHECK_ONE_IN,
+              turns = args.once || !device_is_card ? 1 : TURNS;
     for (t.placement = CHECK_AT_END; t.placement < placements && !t.skipped; t.placement++)
         for (t.turn = 0; t.turn < turns && !t.failures && !t.skipped; t.turn++) run_turn(&t, c);
     if (t.failures) printf("FAIL %s\n", c->name);
@@ -179,7 +185,7 @@ static int run_in_children()
         pid_t child = fork();
         if (child == 0) _exit(run_cases());
         if (child < 0 || waitpid(child, &status, 0) < 0) {
-            perror("check-cuda-device");
+            perror("check-cuda");
             return 1;
         }
         int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -192,7 +198,7 @@ static int run_in_children()
 int main(int argc, char **argv)
 {
     static const char usage[] =
-        "check-cuda-device [--list] [--conformance] [--case NAME] [--seed N] [--exact] "
+        "check-cuda [--list] [--conformance] [--case NAME] [--seed N] [--exact] "
         "[--limit SECONDS] [--once] [--one-process]";
     static const cuda_option all[] = {{"--list", &args.list, nullptr, nullptr},
                                       {"--conformance", &args.conformance, nullptr, nullptr},
@@ -214,7 +220,7 @@ int main(int argc, char **argv)
     done = static_cast<progress *>(
         mmap(nullptr, sizeof *done, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     if (done == MAP_FAILED) {
-        perror("check-cuda-device");
+        perror("check-cuda");
         return 1;
     }
     code = args.one_process ? run_cases() : run_in_children();
