@@ -1,34 +1,10 @@
 /* adamw.c: tests one AdamW update of parameters and moments. */
 #include "kernels/moments.h"
-#include "tests/kernels/harness.h"
+#include "tests/kernels/bounds.h"
 
-#include <math.h>
 #include <string.h>
 
 static const size_t sizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 133, 1021};
-
-/* Error bounds of one update. u is the unit roundoff, and g' is the scaled gradient. If beta is
- * near 1, 1 - beta has few significant digits, so it counts as one more rounding.
- *   m: 4u (|beta1 m| + |(1 - beta1) g'|)
- *   v: 6u v, because all terms of v are positive
- *   change of p by the moments: the error of m, and a relative error of 12u. 3u of these are half
- *     of the error of v in the denominator. The others are for root, sum, quotients and products.
- *   p: also 4u of the weight decay, and 2u for the last rounding, here and in ref */
-static void bounds(double *p, double *m, double *v, const float *const old[3], const float *g,
-                   size_t n, const sgt_adamw *a)
-{
-    for (size_t i = 0; i < n; i++) {
-        double grad = (double)g[i] * a->grad_scale;
-        double first = fabs(a->beta1 * old[1][i]) + fabs((1 - a->beta1) * grad);
-        double second = a->beta2 * old[2][i] + (1 - a->beta2) * grad * grad;
-        double root = sqrt(second / a->c2) + a->eps;
-        m[i] = 4 * UNIT * first;
-        v[i] = 6 * UNIT * second + 1e-44;
-        double change = a->lr / a->c1 * (m[i] + 12 * UNIT * first) / root;
-        p[i] = change + 4 * UNIT * a->lr * a->decay * fabs(old[0][i]) +
-               2 * UNIT * (fabs(old[0][i]) + a->lr / a->c1 * first / root);
-    }
-}
 
 static void update(check *t, size_t n, const sgt_adamw *a)
 {
@@ -48,7 +24,7 @@ static void update(check *t, size_t n, const sgt_adamw *a)
     t->ref->adamw(want[0], want[1], want[2], g, n, a, NULL);
     /* If n is odd, the copy begins at an odd element. */
     t->k->adamw(got[0], got[1], got[2], g, n, a, copy ? copy + n % 2 : NULL);
-    bounds(bound[0], bound[1], bound[2], (const float *const *)old, g, n, a);
+    adamw_bounds(bound, (const float *const *)old, g, n, a, 0);
     check_close(t, "p", got[0], want[0], bound[0], n);
     check_close(t, "m", got[1], want[1], bound[1], n);
     check_close(t, "v", got[2], want[2], bound[2], n);

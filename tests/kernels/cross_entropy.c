@@ -1,31 +1,8 @@
 /* cross_entropy.c: tests the cross-entropy loss of a softmax, and its gradient. */
-#include "tests/kernels/harness.h"
-
-#include <math.h>
+#include "tests/kernels/bounds.h"
 
 static const size_t rows[] = {0, 1, 3}, widths[] = {1,  2,  3,  4,  5,  7,    8,    9,    15,
                                                     16, 17, 31, 33, 47, 1023, 1024, 1025, 2053};
-
-/* Error bounds, where `range` is the largest logit minus the smallest.
- *   x - max: u |x - max|; exp: 4u
- *   sum of exp, its log and its use in p: (260 + range) u, relative, because a lane adds at most
- *     1024/4 terms in float before double takes over
- *   p: also the error of its own term; p - 1 and the product round once each */
-static void bounds(double *logits, double *loss, const float *x, int32_t target, size_t V,
-                   float scale)
-{
-    double max = -INFINITY, min = INFINITY, total = 0;
-    for (size_t c = 0; c < V; c++) max = fmax(max, x[c]), min = fmin(min, x[c]);
-    for (size_t c = 0; c < V; c++) total += exp(x[c] - max);
-    double relative = (260 + (max - min)) * UNIT;
-    *loss = target < 0 ? 0 : relative + UNIT * fabs(max + log(total) - x[target]);
-    for (size_t c = 0; c < V; c++) {
-        double p = exp(x[c] - max) / total;
-        logits[c] = fabs(scale) * (p * (relative + (max - min + 6) * UNIT) +
-                                   (c == (size_t)target) * 3 * UNIT) +
-                    1e-37;
-    }
-}
 
 static void row_at(check *t, size_t n, size_t V, float scale, float spread)
 {
@@ -36,7 +13,8 @@ static void row_at(check *t, size_t n, size_t V, float scale, float spread)
     double *bound = check_doubles(t, n * ld), *loss_bound = check_doubles(t, n);
     if (n > 1) targets[1] = -100;
     for (size_t i = 0; i < n; i++)
-        bounds(bound + i * ld, loss_bound + i, want + i * ld, targets[i], V, scale);
+        cross_entropy_bounds(bound + i * ld, loss_bound + i, want + i * ld, targets[i], V, scale,
+                             0);
     check_at(t, "n %zu, V %zu, ld %zu, scale %g, logits up to %g", n, V, ld, (double)scale,
              (double)spread);
     t->ref->cross_entropy(want, want_loss, targets, n, V, ld, scale);

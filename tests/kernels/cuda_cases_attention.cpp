@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "tests/kernels/attention_head.h"
 #include "tests/kernels/cuda_types.h"
-#include "kernels/dropout.h"
 
 enum { MOST_T = 1024 }; /* tokens per row */
 struct shape {
@@ -30,13 +30,14 @@ static const path tf32 = {sgt_cuda_attention, sgt_cuda_attention_backward, 0x1p-
 static const path hopper = {sgt_cuda_attention_hopper, sgt_cuda_attention_hopper_backward, 0};
 
 struct heads {
-    size_t B, T, H, D, packed_ld, plain_ld;
-    float scale;
+    size_t B, T, H, D;
     const float *qkv, *dout;            /* as floats */
     float *out, *lse, *grads, *scratch; /* computed by kernels/ref */
     const sgt_cuda_dropout *drop;       /* NULL: none */
     const int32_t *start; /* (B, T): first token of each token's document; NULL: one per row */
     sgt_cuda_documents documents;
+
+    float scale() const { return (float)(1 / sqrt((double)D)); }
 };
 
 struct extras {
@@ -54,32 +55,9 @@ template <class T> static sgt_cuda_heads asked(const heads &h, const path &by)
             h.T,
             h.H,
             h.D,
-            h.scale,
+            h.scale(),
             h.drop,
             h.start ? &h.documents : NULL};
-}
-
-/* Return the first key that query i of head `which` sees. */
-static size_t first_key(const heads &h, size_t which, size_t i)
-{
-    return h.start ? (size_t)h.start[which / h.H * h.T + i] : 0;
-}
-
-/* Return whether query i sees only its own key, so that its score's gradient is 0. */
-static bool lone_query(const heads &h, size_t which, size_t i)
-{
-    return first_key(h, which, i) == i;
-}
-
-/* Return whether only such a query sees key j. */
-static bool lone_key(const heads &h, size_t which, size_t j)
-{
-    return lone_query(h, which, j) && (j + 1 == h.T || lone_query(h, which, j + 1));
-}
-
-static const int32_t *starts(const heads &h, size_t which)
-{
-    return h.start ? h.start + which / h.H * h.T : NULL;
 }
 
 /* Draw documents of up to `longest` tokens, and of about a quarter of that in every other row. */
@@ -98,59 +76,30 @@ static void draw_documents(check *t, heads *h, size_t longest)
     h->documents = {start, end};
 }
 
-/* Return dropout as kernels/ref takes it for head `which`. */
-static sgt_dropout drop_of(const heads &h, size_t which)
+/* Return head `which` of B*H as kernels/ref takes it, until the next call. The first number of dq, dk
+ * and dv is in grads[0]. */
+static head head_of(const heads &h, size_t which)
 {
+    static sgt_dropout drop;
+    size_t width = h.H * h.D, row = which / h.H, column = which % h.H * h.D;
+    const float *q = h.qkv + row * h.T * 3 * width + column;
+    head one = {};
+    one.T = h.T, one.D = h.D, one.ld = 3 * width, one.ld_out = one.part = width;
+    one.scale = h.scale();
+    one.q = q, one.k = q + width, one.v = q + 2 * width;
+    one.dout = h.dout + row * h.T * width + column;
+    one.out[0] = h.out + row * h.T * width + column;
+    one.lse[0] = h.lse + which * h.T;
+    one.grads[0] = h.grads + (q - h.qkv);
+    one.scratch[0] = h.scratch;
+    one.start = h.start ? h.start + row * h.T : NULL;
+    if (!h.drop) return one;
     const sgt_cuda_place *p = h.drop->place;
-    uint64_t row = p->row + which / h.H * p->ranks;
-    return {p->seed, sgt_dropout_draw(p->step, h.drop->layer, h.drop->site),
-            sgt_dropout_attention_element(row, which % h.H, 0, 0, h.H, h.T), h.drop->rate};
-}
-
-/* Return dropout's factor for key j and query i of head `which`. */
-static double factor(const heads &h, size_t which, size_t i, size_t j)
-{
-    if (!h.drop) return 1;
-    const sgt_dropout d = drop_of(h, which);
-    return sgt_dropout_factor(d.seed, d.draw,
-                              d.first + sgt_dropout_attention_element(0, 0, i, j, 1, h.T), d.rate);
-}
-
-/* Return where head `which` of B*H starts, in qkv and in out. */
-static size_t packed_at(const heads &h, size_t which)
-{
-    return which / h.H * h.T * h.packed_ld + which % h.H * h.D;
-}
-
-static size_t plain_at(const heads &h, size_t which)
-{
-    return which / h.H * h.T * h.plain_ld + which % h.H * h.D;
-}
-
-static double dot(const float *a, const float *b, size_t D, double *absolute)
-{
-    double sum = 0;
-    *absolute = 0;
-    for (size_t d = 0; d < D; d++)
-        sum += (double)a[d] * b[d], *absolute += fabs((double)a[d] * b[d]);
-    return sum;
-}
-
-/* Compute a pass of head `which` by kernels/ref. */
-static void reference(check *t, const heads &h, size_t which, bool backward)
-{
-    const sgt_dropout d = h.drop ? drop_of(h, which) : sgt_dropout(), *drop = h.drop ? &d : NULL;
-    const float *q = h.qkv + packed_at(h, which), *k = q + h.plain_ld, *v = k + h.plain_ld;
-    float *out = h.out + plain_at(h, which), *lse = h.lse + which * h.T,
-          *to = h.grads + packed_at(h, which);
-    if (backward)
-        t->ref->attention_backward(to, to + h.plain_ld, to + 2 * h.plain_ld, h.packed_ld,
-                                   h.dout + plain_at(h, which), out, h.plain_ld, lse, q, k, v,
-                                   h.packed_ld, h.T, h.D, h.scale, drop, starts(h, which),
-                                   h.scratch);
-    else
-        t->ref->attention(out, h.plain_ld, lse, q, k, v, h.packed_ld, h.T, h.D, h.scale, drop,
-                          starts(h, which), h.scratch);
+    drop = {p->seed, sgt_dropout_draw(p->step, h.drop->layer, h.drop->site),
+            sgt_dropout_attention_element(p->row + row * p->ranks, which % h.H, 0, 0, h.H, h.T),
+            h.drop->rate};
+    one.drop = &drop;
+    return one;
 }
 
 template <class T>
@@ -160,23 +109,9 @@ static heads draw(check *t, const shape &s, T **qkv, T **dout, const extras &wit
     static sgt_cuda_dropout drop;
     /* in memory that the device can read */
     drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), 0, 5, SGT_DROP_ATTENTION, 0.3f};
-    float scale = (float)(1 / sqrt((double)s.D));
-    heads h = {s.B,
-               s.T,
-               s.H,
-               s.D,
-               3 * s.H * s.D,
-               s.H * s.D,
-               scale,
-               0,
-               0,
-               0,
-               0,
-               0,
-               0,
-               with.drops ? &drop : NULL,
-               0,
-               {}};
+    heads h = {};
+    h.B = s.B, h.T = s.T, h.H = s.H, h.D = s.D;
+    if (with.drops) h.drop = &drop;
     size_t n = s.B * s.T * s.H * s.D, rows = s.B * s.T * s.H;
     *qkv =
         /* with scale 5, a few scores get nearly all of the probability */
@@ -188,51 +123,16 @@ static heads draw(check *t, const shape &s, T **qkv, T **dout, const extras &wit
     if (with.longest) draw_documents(t, &h, with.longest);
     check_at(t, "B %zu, T %zu, H %zu, D %zu%s%s", s.B, s.T, s.H, s.D, with.drops ? ", dropout" : "",
              with.longest ? ", documents" : "");
-    for (size_t i = 0; i < s.B * s.H; i++) reference(t, h, i, false);
+    for (size_t i = 0; i < s.B * s.H; i++) {
+        const head one = head_of(h, i);
+        forward(t->ref, &one, 0);
+    }
     return h;
 }
 
-/* Bounds of the forward pass. The path rounds operands by r, so a product of two of them is off by
- * 2r + r^2 more.
- *   score: a float sum of D products, (D + 3) u |terms|
- *   E, relative error of p = exp2(s - max): the score's error, 4u, and 3u of the range of scores;
- *     and the same once more for each rescale, of which there is one per tile of 32 keys or more
- *   sum of p: T additions
- *   dropout's factor: 0, or one rounding more
- *   p as the left operand of the product with v: rounded to T, by its unit; by `tiny` if
- *     subnormal
- *   lse: E, the error of the sum, 2u for the logarithm, and its product
- * Float32 makes three products instead of one, whose sum rounds three times as often, but it must
- * meet the same bounds. The largest error that was seen is a sixth of its bound. */
-template <class T>
-static void forward_bounds(double *out, double *lse, const heads &h, size_t which, double r)
+template <class T> static head_errors errors_of(const path &by)
 {
-    double p[MOST_T], absolute, tiny = Type<T>::tiny, product = r * (2 + r);
-    const float *q = h.qkv + packed_at(h, which), *k = q + h.plain_ld, *v = k + h.plain_ld;
-    for (size_t i = 0; i < h.T; i++) {
-        double worst = 0, max = -INFINITY, total = 0, range = 0;
-        for (size_t j = first_key(h, which, i); j <= i; j++) {
-            p[j] = h.scale * dot(q + i * h.packed_ld, k + j * h.packed_ld, h.D, &absolute);
-            worst = fmax(worst, ((double)(h.D + 3) * UNIT + product) * h.scale * absolute);
-            max = fmax(max, p[j]);
-        }
-        for (size_t j = first_key(h, which, i); j <= i; j++)
-            range = fmax(range, max - p[j]), total += p[j] = exp(p[j] - max);
-        double E =
-            2 * worst + (4 + 3 * (fmin(range, 90) + fabs(max))) * UNIT * (1 + (double)h.T / 32);
-        double sums = (double)(h.T + 8) * UNIT;
-        lse[which * h.T + i] = E + sums + 4 * UNIT * (fabs(max) + log(total) + 1);
-        for (size_t d = 0; d < h.D; d++) {
-            double terms = 0, lost = 0;
-            for (size_t j = first_key(h, which, i); j <= i; j++) {
-                double weight = factor(h, which, i, j) / total * fabs(v[j * h.packed_ld + d]);
-                terms += p[j] * weight;
-                lost += tiny * weight;
-            }
-            out[plain_at(h, which) + i * h.plain_ld + d] =
-                terms * (2 * E + 2 * sums + Type<T>::unit + product) + lost;
-        }
-    }
+    return {1, by.operand, Type<T>::unit, Type<T>::tiny};
 }
 
 template <class T>
@@ -245,51 +145,15 @@ static void forward_at(check *t, const shape &s, const path &by, const extras &w
     double *bound = check_doubles(t, n), *lse_bound = check_doubles(t, rows);
     const sgt_cuda_heads a = asked<T>(h, by);
     by.forward(0, &a, out, lse, cuda_there(t, qkv));
-    for (size_t i = 0; i < s.B * s.H; i++) forward_bounds<T>(bound, lse_bound, h, i, by.operand);
+    for (size_t i = 0; i < s.B * s.H; i++) {
+        const head one = head_of(h, i);
+        const head_errors e = errors_of<T>(by);
+        forward_bounds(bound + (one.out[0] - h.out), lse_bound + i * s.T, &one, &e);
+    }
     stored_as<T>(bound, h.out, n);
     cuda_sync(t);
     check_close(t, "out", cuda_floats(t, out, n), h.out, bound, n);
     check_close(t, "lse", lse, h.lse, lse_bound, rows);
-}
-
-/* Bounds of the backward pass. Operands are rounded by r, as in forward_bounds.
- *   e_p, relative error of p: the score's error, 3u (|s| + |lse|) for the difference in log2, and
- *     4u. With large r it is not small, so it goes through exp.
- *   dp, delta: sums of D products
- *   p and ds: rounded to T as operands, by its unit and `tiny`
- *   dq, dk, dv: sums of at most T terms */
-template <class T>
-static void backward_bounds(double *grads, const heads &h, size_t which, double r)
-{
-    double product = r * (2 + r), unit = Type<T>::unit + (double)(h.T + 4) * UNIT + product;
-    double tiny = Type<T>::tiny, terms;
-    size_t width = h.plain_ld, at = packed_at(h, which);
-    for (size_t i = 0; i < h.T; i++) {
-        const float *q = h.qkv + at + i * h.packed_ld,
-                    *dout = h.dout + plain_at(h, which) + i * h.plain_ld;
-        double delta = dot(dout, h.out + plain_at(h, which) + i * h.plain_ld, h.D, &terms);
-        double e_delta = (double)(h.D + 2) * UNIT * terms, lse = h.lse[which * h.T + i];
-        for (size_t j = first_key(h, which, i); j <= i; j++) {
-            const float *k = h.qkv + at + j * h.packed_ld + width, *v = k + width;
-            double s = h.scale * dot(q, k, h.D, &terms), p = exp(s - lse);
-            double e_s = ((double)(h.D + 3) * UNIT + product) * h.scale * terms;
-            double e_p = expm1(e_s + 3 * UNIT * (fabs(s) + fabs(lse)) + 4 * UNIT);
-            double f = factor(h, which, i, j), dp = f * dot(dout, v, h.D, &terms),
-                   ds = p * (dp - delta);
-            double e_ds = fabs(ds) * (e_p + 4 * UNIT + unit) + tiny +
-                          p * (f * ((double)(h.D + 2) * UNIT + product) * terms + e_delta +
-                               2 * UNIT * fabs(dp));
-            /* ref sets ds to 0 here. Kernels do so only where dq or dk must be 0; in other sums ds
-             * is the error of rounding out to T. */
-            if (lone_query(h, which, i)) e_ds += fabs(ds);
-            for (size_t d = 0; d < h.D; d++) {
-                grads[at + i * h.packed_ld + d] += h.scale * e_ds * fabs(k[d]);
-                grads[at + j * h.packed_ld + width + d] += h.scale * e_ds * fabs(q[d]);
-                grads[at + j * h.packed_ld + 2 * width + d] +=
-                    f * (p * (e_p + unit) + tiny) * fabs(dout[d]);
-            }
-        }
-    }
 }
 
 template <class T>
@@ -308,20 +172,18 @@ static void backward_at(check *t, const shape &s, const path &by, const extras &
     by.backward(0, &a, grads, cuda_output<float>(t, rows), cuda_there(t, dout), out,
                 cuda_copy<float>(t, h.lse, rows), cuda_there(t, qkv));
     for (size_t i = 0; i < s.B * s.H; i++) {
-        reference(t, h, i, true);
-        backward_bounds<T>(bound, h, i, by.operand);
+        const head one = head_of(h, i);
+        const head_errors e = errors_of<T>(by);
+        backward(t->ref, &one, 0);
+        backward_bounds(bound + (one.grads[0] - h.grads), &one, &e);
     }
     stored_as<T>(bound, h.grads, 3 * n);
     cuda_sync(t);
     const float *got = cuda_floats(t, grads, 3 * n);
     check_close(t, "dq dk dv", got, h.grads, bound, 3 * n);
-    /* gradients of exactly 0, not rounding errors */
-    for (size_t i = 0; i < 3 * n; i++) {
-        size_t row = i / h.plain_ld / 3, part = i / h.plain_ld % 3, head = row / s.T * s.H;
-        if (part == 0 && lone_query(h, head, row % s.T))
-            check_near(t, "dq of a lone query", got[i], 0, 0);
-        if (part == 1 && lone_key(h, head, row % s.T))
-            check_near(t, "dk of a lone key", got[i], 0, 0);
+    for (size_t i = 0; i < s.B * s.H; i++) {
+        const head one = head_of(h, i);
+        check_lone_queries(t, &one, got + (one.grads[0] - h.grads));
     }
 }
 

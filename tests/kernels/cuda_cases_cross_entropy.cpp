@@ -1,35 +1,10 @@
 /* cuda_cases_cross_entropy.cpp: the cross-entropy loss and its gradient on the device. Each column
  * of the gradient has its own error bound. One bound for a whole row would have to be as large as
  * the target's, and would hide errors in the other columns. */
+#include "tests/kernels/bounds.h"
 #include "tests/kernels/cuda_types.h"
 
 static const size_t widths[] = {1, 7, 8, 9, 17, 133, 1024, 4103};
-
-/* Bounds of a row.
- *   exp(x - max): u |x - max| for the difference, 2u of it for the product with log2(e), 4u for
- *     exp2
- *   running rescales, of which a thread and a block have V/4096 + 2: the same for each
- *   additions: V/512 + 8 per thread, 5 in a warp, 16 in a block
- *   log: 2u relatively; the sum max + log rounds once
- *   gradient: p - 1 and the product with the scale round once each */
-static void row_bounds(double *logits, double *loss, const float *x, int32_t target, size_t V,
-                       float scale)
-{
-    double max = -INFINITY, min = INFINITY, total = 0;
-    for (size_t c = 0; c < V; c++) max = fmax(max, x[c]), min = fmin(min, x[c]);
-    for (size_t c = 0; c < V; c++) total += exp(x[c] - max);
-    double range = 3 * (max - min) + 5, rescales = (double)V / 4096 + 2;
-    double relative = (range * (1 + rescales) + (double)V / 512 + 8 + 5 + 16) * UNIT;
-    *loss = target < 0
-                ? 0
-                : relative + UNIT * (2 * log(total) + 2 * fabs(max + log(total)) + fabs(x[target]));
-    for (size_t c = 0; c < V; c++) {
-        double p = exp(x[c] - max) / total;
-        logits[c] =
-            fabs(scale) * (p * (relative + (range + 6) * UNIT) + (c == (size_t)target) * 3 * UNIT) +
-            1e-37;
-    }
-}
 
 /* apart: the gradient goes to an array of its own, and the logits must stay as they are. */
 template <class T>
@@ -48,7 +23,8 @@ static void rows_at(check *t, size_t n, size_t V, float scale, float spread, boo
     if (n > 2) targets[2] = (int32_t)V - 1;
     for (size_t i = 0; i < n; i++) {
         device_targets[i] = targets[i];
-        row_bounds(bound + i * ld, loss_bound + i, want + i * ld, targets[i], V, scale);
+        cross_entropy_bounds(bound + i * ld, loss_bound + i, want + i * ld, targets[i], V, scale,
+                             1);
     }
     check_at(t, "n %zu, V %zu, ld %zu, scale %g, logits up to %g%s", n, V, ld, (double)scale,
              (double)spread, apart ? ", apart" : "");

@@ -1,7 +1,7 @@
 /* cuda_cases_layernorm.cpp: layer normalization on the device, forward and backward, and fused with
  * the residual sum. */
 #include "tests/kernels/cuda_types.h"
-#include "tests/kernels/layernorm_bounds.h"
+#include "tests/kernels/bounds.h"
 #include "kernels/dropout.h"
 
 struct shape {

@@ -3,6 +3,7 @@
 #include <float.h>
 
 #include "loader/base/philox.h"
+#include "tests/kernels/bounds.h"
 #include "tests/kernels/cuda_types.h"
 #include "kernels/dropout.h"
 
@@ -110,25 +111,6 @@ CUDA_CASE(cuda_found_inf)
         }
 }
 
-/* The bounds of adamw.c, with one more rounding for each of the factors 1/c1 and 1/c2. The device
- * computes m + (1 - beta1)(g - m) instead of two products, which adds 2u (|m| + |g|). */
-static void adamw_bounds(double *const bound[3], const float *const old[3], const float *g,
-                         size_t n, const sgt_adamw *a)
-{
-    for (size_t i = 0; i < n; i++) {
-        double grad = (double)g[i] * a->grad_scale, m = old[1][i], v = old[2][i];
-        double first = fabs(a->beta1 * m) + fabs((1 - a->beta1) * grad);
-        double second = a->beta2 * v + (1 - a->beta2) * grad * grad;
-        double root = sqrt(second / a->c2) + a->eps;
-        bound[1][i] = 4 * UNIT * first + 2 * UNIT * (fabs(m) + fabs(grad));
-        bound[2][i] = 6 * UNIT * second + 2 * UNIT * (v + grad * grad) + 1e-44;
-        double second_error = root > 0 && second > 0 ? bound[2][i] / second / 2 : 0;
-        double change = a->lr / a->c1 * (bound[1][i] + (14 * UNIT + second_error) * first) / root;
-        bound[0][i] = change + 4 * UNIT * a->lr * a->decay * fabs(old[0][i]) +
-                      2 * UNIT * (fabs(old[0][i]) + a->lr / a->c1 * first / root);
-    }
-}
-
 template <class T>
 static void adamw_at(check *t, size_t n, bool skip, bool spike = false, bool keep = false)
 {
@@ -159,7 +141,7 @@ static void adamw_at(check *t, size_t n, bool skip, bool spike = false, bool kee
         if (skip) continue;
         t->ref->adamw(want[0] + from, want[1] + from, want[2] + from, plain + from, count, &a,
                       nullptr);
-        adamw_bounds(bound_part, old_part, plain + from, count, &a);
+        adamw_bounds(bound_part, old_part, plain + from, count, &a, 1);
     }
     cuda_sync(t);
     check_close(t, "p", got[0], want[0], bound[0], n);

@@ -1,6 +1,6 @@
 /* layernorm.c: tests layer normalization, forward and backward, by itself and fused with the
  * residual addition. */
-#include "tests/kernels/layernorm_bounds.h"
+#include "tests/kernels/bounds.h"
 
 static const size_t rows[] = {0, 1, 2, 7, 8, 9, 17};
 static const size_t widths[] = {1,  2,  3,  4,  5,  7,  8,  9,   15,  16,
