@@ -187,7 +187,8 @@ static void softmax_at(check *t, const shape &s, const sgt_cuda_dropout *drop,
             mean += term, absolute += fabs(term);
         }
         for (size_t j = 0; j < s.T; j++) {
-            if (j > r % s.T || j < first(r)) slope[at(j)] = 0;
+            /* exactly 0 also where a query sees only its own key */
+            if (j > r % s.T || j < first(r) || first(r) == r % s.T) slope[at(j)] = 0;
             else {
                 double dp = (double)kept[at(j)] * dx[at(j)], weight = (double)scale * p[at(j)];
                 slope[at(j)] = (float)(weight * (dp - mean));
@@ -198,7 +199,8 @@ static void softmax_at(check *t, const shape &s, const sgt_cuda_dropout *drop,
     }
     stored_as<T>(slope_bound, slope, n);
     for (size_t i = 0; i < n; i++) {
-        if (i % s.T > i / s.T % s.T || i % s.T < first(i / s.T)) slope_bound[i] = 0;
+        if (i % s.T > i / s.T % s.T || i % s.T < first(i / s.T) || first(i / s.T) == i / s.T % s.T)
+            slope_bound[i] = 0;
         want[i] = dev::to_float(dev::from_float<T>(p[i] * kept[i]));
     }
     if (drop) sgt_cuda_drop_probs(0, &a, out, scores);

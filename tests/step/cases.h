@@ -31,11 +31,14 @@ void expect_near_outcome(step_check *s, const outcome *r, const outcome *want);
 /* Return the fixture's options. On CUDA nothing is chosen by timing, so that two backends compute
  * the same products. */
 sgt_backend_options options_of(const step_check *s, const char *shape, uint32_t micro);
-/* Run a fixture's steps, with the options `changes` unless it is NULL. Compare losses, norms and
- * the first step's gradients with PyTorch's numbers, within the precision's bounds. In fp32, also
- * compare the last parameters, within a fifth of a step. */
-void expect_pytorch(step_check *s, const char *name, sgt_gelu_kind gelu,
-                    const sgt_backend_options *changes);
+/* Run three steps of tiny_tanh with options `o`, and check that they have the same bits (near_steps:
+ * are near). at: description for messages. */
+void same_steps(step_check *s, const outcome *want, const sgt_backend_options *o, const char *at);
+void near_steps(step_check *s, const outcome *want, const sgt_backend_options *o, const char *at);
+/* Run a fixture's steps, with the fixture's options if its name begins with options_. Compare
+ * losses, norms and the first step's gradients with PyTorch's numbers, within the precision's
+ * bounds. In fp32, also compare the last parameters, within a fifth of a step. */
+void expect_pytorch(step_check *s, const char *name, sgt_gelu_kind gelu);
 void as_pytorch(step_check *s); /* three fixtures, with the default options */
 
 /* variants.c */
@@ -57,7 +60,8 @@ void documents(step_check *s);
 /* muon.c */
 void muon(step_check *s);
 void muon_on_cuda(step_check *s);
-void muon_overflow(step_check *s);
+/* Check that two backends have the same parameters and moments. */
+void expect_same_states(step_check *s, sgt_backend *a, sgt_backend *b, const sgt_model *m);
 
 /* curves.c: 200 steps, or fewer with --steps */
 void curve_plain(step_check *s);

@@ -24,13 +24,13 @@ typedef struct step_check {
     char at[160]; /* description of what is being tested, for expect's messages */
 } step_check;
 
-/* Open a backend on the device under test (open_on_cpu: on the CPU), with the fixture's model and
- * `rows` rows per micro-step, and put the fixture's parameters. changes: options; NULL: the
- * fixture's. A failure ends the program. */
+/* Open a backend on the device under test, with the fixture's model and `rows` rows per micro-step,
+ * and put the fixture's parameters. changes: options; NULL: the fixture's. A failure ends the
+ * program. */
 sgt_backend *open_fixture(step_check *s, fixture *f, const sgt_backend_options *changes,
                           uint32_t rows);
-sgt_backend *open_on_cpu(step_check *s, fixture *f, const sgt_backend_options *changes,
-                         uint32_t rows);
+/* Open a backend on the CPU with options `o`, and put the fixture's parameters. */
+sgt_backend *open_on_cpu(const fixture *f, const sgt_backend_options *o);
 /* Open a backend as open_fixture does, without putting parameters. */
 sgt_backend *open_bare(const step_check *s, const fixture *f);
 /* Open a backend and close it again; return the result of opening. */
