@@ -16,7 +16,6 @@ unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT SGT_HOST_CUDNN SGT_HOST
 mkdir -p b/bin b/tools b/tests b/data stand libraries toolkit
 data b/data/shards
 ln -s "$B"/host/bin/sgt-train "$B"/host/bin/sgt-bench b/bin
-ln -s "$B"/tests/check-cuda b/bin/check-cuda-device
 ln -s "$ROOT/tests/data" "$ROOT/tests/peers" "$ROOT/tests/gpu-results" b/tests
 cp -r "$ROOT/tools/gpu-check.sh" "$ROOT/tools/gpu" b/tools
 echo 0123456789ab > b/commit
@@ -25,6 +24,11 @@ stand() { # FILE: make a program from standard input
     chmod +x "$1"
 }
 clock stand
+export CHECK_CUDA="$B/tests/check-cuda"
+stand b/bin/check-cuda-device << 'END'
+[ "$*" = --list ] || exec "$CHECK_CUDA" "$@"
+"$CHECK_CUDA" --list | grep -vE '^(cuda_large|host|launch)_' # these are only the host's
+END
 stand stand/nvidia-smi << 'END'
 case "$*" in *gpu=name*) echo 'the host, 13.0, 1024 MiB' ;;
 *) echo '1500, 2600, 300, 50' ;; esac

@@ -183,25 +183,6 @@ CUDA_CASE(runtime_graph)
     sgt_cuda_graph_free(g);
 }
 
-CUDA_CASE(runtime_counts)
-{
-    Bench q(t);
-    sgt_cuda_counts from = sgt_cuda_count();
-    void *p;
-    check_at(t, "one of each, two launches");
-    q.ok(sgt_cuda_malloc(&p, 100, &q.err));
-    sgt_cuda_free(p);
-    q.copy(q.a, q.x, q.in);
-    add(q.a, q.x, 1);
-    sgt_cuda_count_launch();
-    q.ok(sgt_cuda_finish(q.a, &q.err));
-    sgt_cuda_counts to = sgt_cuda_count();
-    if (to.launches - from.launches != 2 || to.finishes - from.finishes != 1 ||
-        to.copies - from.copies != 1 || to.graph_runs != from.graph_runs ||
-        to.mallocs - from.mallocs != 1 || to.event_waits != from.event_waits)
-        check_fail(t, "counts are off");
-}
-
 CUDA_CASE(runtime_failures)
 {
     Bench q(t);

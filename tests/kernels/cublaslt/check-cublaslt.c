@@ -89,27 +89,11 @@ static void all_forms(sgt_cuda_gemms *g)
     accepted(g, &s);
 }
 
-/* Check that the real library refuses an attribute of the wrong size, and an attribute that does
- * not exist. */
-static void refuses(const sgt_cublaslt *lt)
-{
-    int64_t wide = 64;
-    sgt_lt_desc desc;
-    if (lt->desc_create(&desc, SGT_LT_COMPUTE_32F, SGT_LT_R_32F) == SGT_LT_SUCCESS &&
-        lt->desc_set(desc, SGT_LT_DESC_TRANSA, &wide, sizeof wide) == SGT_LT_INVALID_VALUE &&
-        lt->desc_set(desc, 1000, &wide, sizeof wide) != SGT_LT_SUCCESS &&
-        lt->desc_destroy(desc) == SGT_LT_SUCCESS)
-        return;
-    failed++;
-    printf("FAIL the library takes any attribute\n");
-}
-
 int main(void)
 {
     sgt_cuda_gemms *g;
     sgt_error err;
-    const sgt_cublaslt *real = __real_sgt_cublaslt_load(&err);
-    if (!real) {
+    if (!__real_sgt_cublaslt_load(&err)) {
         printf("SKIP %s\n0 passed, 0 failed, 1 skipped\n", err.text);
         return 77;
     }
@@ -119,7 +103,6 @@ int main(void)
     }
     printf("%s\n", sgt_cuda_gemms_library(g));
     all_forms(g);
-    refuses(real);
     sgt_cuda_gemms_close(g);
     printf("%d passed, %d failed, 0 skipped\n", !failed, failed);
     return failed != 0;

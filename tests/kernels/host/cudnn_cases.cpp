@@ -1,11 +1,11 @@
 /* cudnn_cases.cpp: tests of attention_cudnn.c on the fake of cuDNN: its arrays,
  * the choice of a plan, refusals. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "kernels/cuda/attention_cudnn.h"
 #include "kernels/cuda/runtime.h"
+#include "tests/kernels/attention_head.h"
 #include "tests/kernels/cuda_types.h"
 #include "tests/kernels/host/cudnn.h"
 
@@ -55,24 +55,24 @@ template <class T>
 static void reference(check *t, const sgt_cudnn_attention_options &o, float *want, float *want_d,
                       float *want_lse, const float *qkv, const float *dout)
 {
-    size_t C = o.H * o.D, n = o.B * o.T * C;
-    float *scratch = check_scratch(t, t->ref->attention_scratch(o.T, o.D));
+    const size_t C = o.H * o.D;
+    head h = {};
+    h.T = o.T, h.D = o.D, h.ld = 3 * C, h.ld_out = h.part = C, h.scale = o.scale;
+    h.scratch[0] = check_scratch(t, t->ref->attention_scratch(o.T, o.D));
     for (size_t i = 0; i < o.B * o.H; i++) {
         size_t at = i / o.H * o.T * C + i % o.H * o.D, in = i / o.H * o.T * 3 * C + i % o.H * o.D;
-        const float *q = qkv + in;
-        float *lse = want_lse + i * o.T, *dq = want_d + in;
-        t->ref->attention(want + at, C, lse, q, q + C, q + 2 * C, 3 * C, o.T, o.D, o.scale, nullptr,
-                          nullptr, scratch);
+        h.q = qkv + in, h.k = h.q + C, h.v = h.k + C, h.dout = dout + at;
+        h.out[0] = want + at, h.lse[0] = want_lse + i * o.T, h.grads[0] = want_d + in;
+        forward(t->ref, &h, 0);
         /* the backward pass reads the output in its stored form */
         for (size_t k = 0; k < o.T * o.D; k++) {
-            float &x = want[at + k / o.D * C + k % o.D];
+            float &x = h.out[0][k / o.D * C + k % o.D];
             x = to_float(dev::from_float<T>(x));
         }
-        t->ref->attention_backward(dq, dq + C, dq + 2 * C, 3 * C, dout + at, want + at, C, lse, q,
-                                   q + C, q + 2 * C, 3 * C, o.T, o.D, o.scale, nullptr, nullptr,
-                                   scratch);
+        backward(t->ref, &h, 0);
     }
-    for (size_t i = 0; i < 3 * n; i++) want_d[i] = to_float(dev::from_float<T>(want_d[i]));
+    for (size_t i = 0; i < 3 * o.B * o.T * C; i++)
+        want_d[i] = to_float(dev::from_float<T>(want_d[i]));
 }
 
 /* Run both passes with NaN in all memory that they write, and compare. */

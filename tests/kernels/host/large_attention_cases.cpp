@@ -53,27 +53,6 @@ LARGE_CASE(attention_dropout) { attention(t, 0.25f); }
 
 /* ---- naive attention, which stores the (T, T) scores ---- */
 
-LARGE_CASE(heads)
-{
-    typedef dev::bf16 T;
-    Sparse sparse(t);
-    const size_t n = B * PLAIN, token = HEADS * D;
-    const auto qkv = sparse.input<T>(3 * n, 3 * token);
-    T *part[3];
-    for (T *&p : part) p = sparse.array<T>(n);
-    Tail<T> back = {{sparse.array<T>(3 * n), qkv[1]}, 3 * n, 3 * token};
-    host::OnlyEdges edges(0, 4); /* the blocks that cover all numbers of the last token */
-    const sgt_cuda_heads all = {SGT_BF16, 0, B, LENGTH, HEADS, D, 1, nullptr, nullptr};
-    sgt_cuda_split_heads(0, &all, part[0], part[1], part[2], qkv[0]);
-    for (size_t p = 0; p < 3; p++)
-        for (size_t h = 0; h < HEADS; h++) {
-            const size_t to = ((B - 1) * HEADS + h + 1) * LENGTH * D;
-            sparse.same("a head", Tail<T>{{part[p], qkv[1] + p * token + h * D}, to, D});
-        }
-    sgt_cuda_join_heads(0, &all, back[0], part[0], part[1], part[2]);
-    sparse.same("joined", back);
-}
-
 LARGE_CASE(scores)
 {
     typedef dev::bf16 T;

@@ -50,29 +50,6 @@ LARGE_CASE(elements)
     for (int i = 0; i < 4; i++) sparse.same(names[i], out[i]);
 }
 
-/* Dropout depends on the element's index over all ranks. The last row is compared with the
- * definition in dropout.h, which counts in 64 bits. */
-LARGE_CASE(dropout)
-{
-    Sparse sparse(t);
-    const size_t rows = HUGE_COUNT / C + 2;
-    const auto x = sparse.input<float>(rows * C, C), out = sparse.output<float>(rows * C, C);
-    const sgt_cuda_place place = {11, 5, 3, 2};
-    const sgt_cuda_dropout drop = {cuda_copy(t, &place, 1), C, 3, SGT_DROP_PROJ, 0.5f};
-    {
-        host::OnlyEdges edges(0, 3);
-        sgt_cuda_dropout_apply(0, SGT_F32, out[0], x[0], rows * C, &drop);
-    }
-    const uint64_t draw = sgt_dropout_draw(place.step, drop.layer, drop.site),
-                   row = place.row + (rows - 1) * place.ranks;
-    for (size_t i = 0; i < C; i++) {
-        const float want = x[1][i] * sgt_dropout_factor(place.seed, draw, row * C + i, drop.rate);
-        const float is = out[0][(rows - 1) * C + i];
-        if (is != want)
-            check_fail(t, "element %zu of the last row: %g, not %g", i, (double)is, (double)want);
-    }
-}
-
 /* ---- the update: parameters of four floats and more than 2^32 of them ---- */
 
 static sgt_cuda_control *make_control(check *t)
@@ -175,17 +152,21 @@ LARGE_CASE(layernorm_backward)
 LARGE_CASE(bias)
 {
     Sparse sparse(t);
-    const auto dout = sparse.input<bf16>(WIDE * C, 2 * C), x = sparse.inout<bf16>(WIDE * C, 2 * C);
+    const auto dout = sparse.input<bf16>(WIDE * C, 2 * C), x = sparse.inout<bf16>(WIDE * C, 2 * C),
+               kept = sparse.output<bf16>(WIDE * C, 2 * C);
     const auto db = sparse.output<float>(C, C);
     const bf16 *b = cuda_random<bf16>(t, C, 1);
+    const Drops drops(t, C, WIDE - 2, SGT_DROP_PROJ, 0.5f);
     at_the_end(2, [&](int alone) {
         const size_t n = alone ? 2 : WIDE;
         sgt_cuda_bias_backward(0, SGT_BF16, db[alone], dout[alone], n, C,
                                sparse.array<char>(sgt_cuda_bias_backward_scratch(n, C)));
+        sgt_cuda_dropout_apply(0, SGT_BF16, kept[alone], x[alone], n * C, &drops.at[alone]);
         sgt_cuda_add_bias(0, SGT_BF16, x[alone], b, n, C);
     });
     sparse.same("db", db, 64); /* columns of the last block, in both of its kernels */
     sparse.same("x + b", x);
+    sparse.same("dropout", kept, 1000); /* numbers of the last two blocks */
 }
 
 /* ---- embeddings: rows of 8192 places ---- */

@@ -1,7 +1,6 @@
 /* memory.cpp: see memory.h. Allocations between guard pages. */
 #include "tests/kernels/host/memory.h"
 
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -29,35 +28,6 @@ static int open_depth;
 /* memory is open although it should be closed, to save time (memory_close) */
 static bool left_open;
 
-/* On a crash, print once which memory it is about. Then let the access crash again, with the
- * default action. */
-static void explain(int number, siginfo_t *info, void *)
-{
-    uintptr_t at = (uintptr_t)info->si_addr;
-    const char *what = "";
-    for (const auto &a : allocations) {
-        const Allocation &m = a.second;
-        size_t page = (size_t)getpagesize(), from = (uintptr_t)m.pages;
-        if (at < from - page || at >= from + m.mapped + page) continue;
-        what = at < from || at >= from + m.mapped
-                   ? "  device: memory beside an allocation was touched\n"
-                   : "  device: the host touched device memory\n";
-    }
-    if (write(2, what, strlen(what)) < 0) what = "";
-    signal(number, SIG_DFL);
-}
-
-static void explain_crashes()
-{
-    static bool done;
-    struct sigaction action = {}, before;
-    if (done || sigaction(SIGSEGV, nullptr, &before) < 0 || before.sa_handler != SIG_DFL) return;
-    done = true;
-    action.sa_sigaction = explain;
-    action.sa_flags = SA_SIGINFO;
-    sigaction(SIGSEGV, &action, nullptr);
-}
-
 static void protect(const Allocation &a)
 {
     bool open = a.place == PINNED || open_depth > 0 || left_open;
@@ -68,7 +38,6 @@ void *memory_new(size_t bytes, Place place)
 {
     size_t page = (size_t)getpagesize(), room = (bytes + ALIGN - 1) / ALIGN * ALIGN;
     size_t mapped = (room + page - 1) / page * page;
-    explain_crashes();
     if (room < bytes || mapped < room) return nullptr;
     void *map = mmap(nullptr, mapped + 2 * page, PROT_NONE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

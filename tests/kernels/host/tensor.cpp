@@ -133,51 +133,6 @@ void ldmatrix_x4(uint32_t *r, const void *row, bool transposed)
     else warp_collective(ldmatrix_op<false>, &load, "ldmatrix_x4");
 }
 
-/* ---- mma m16n8k16 ---- */
-
-struct Mma {
-    float *c;
-    const uint32_t *a;
-    uint32_t b[2];
-};
-
-static void put_pair(float *lo, float *hi, uint32_t word, Kind kind)
-{
-    *lo = from_16(kind, (uint16_t)word);
-    *hi = from_16(kind, (uint16_t)(word >> 16));
-}
-
-template <Kind KIND> static void mma_op(void **args)
-{
-    float a[16][16], b[16][8], c[16][8];
-    for (int l = 0; l < LANES; l++) {
-        const Mma *m = static_cast<const Mma *>(args[l]);
-        int g = l / 4, t = l % 4;
-        for (int i = 0; i < 4; i++) {
-            int row = g + (i & 1) * 8, k = 2 * t + (i >> 1) * 8;
-            put_pair(&a[row][k], &a[row][k + 1], m->a[i], KIND);
-            c[g + (i >> 1) * 8][2 * t + (i & 1)] = m->c[i];
-        }
-        for (int i = 0; i < 2; i++)
-            put_pair(&b[2 * t + 8 * i][g], &b[2 * t + 8 * i + 1][g], m->b[i], KIND);
-    }
-    for (int i = 0; i < 16; i++)
-        for (int k = 0; k < 16; k++)
-            for (int j = 0; j < 8; j++) c[i][j] += a[i][k] * b[k][j];
-    for (int l = 0; l < LANES; l++)
-        for (int i = 0; i < 4; i++)
-            static_cast<Mma *>(args[l])->c[i] = c[l / 4 + (i >> 1) * 8][l % 4 * 2 + (i & 1)];
-}
-
-void mma(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, Kind kind)
-{
-    Mma m = {c, a, {b0, b1}};
-    if (kind == BF16) warp_collective(mma_op<BF16>, &m, "mma<bf16>");
-    else warp_collective(mma_op<F16>, &m, "mma<f16>");
-}
-
-/* ---- mma m16n8k8 of TF32 ---- */
-
 /* Round to TF32: add half of the last kept bit to the magnitude, and let it carry. Infinities and
  * NaNs stay. The low bits are not cleared, as on sm_90. */
 uint32_t to_tf32(float x)
@@ -189,32 +144,56 @@ uint32_t to_tf32(float x)
     return bits;
 }
 
-static float from_tf32(uint32_t bits) { return as_float(bits & 0xffffe000u); }
+/* ---- mma m16n8k16 of 16-bit elements, of which a register has two; m16n8k8 of TF32 ---- */
 
-static void mma_tf32_op(void **args)
+struct Mma {
+    float *c;
+    const uint32_t *a;
+    uint32_t b[2];
+};
+
+template <Kind KIND> static float half_of(uint32_t word, int part)
 {
-    float a[16][8], b[8][8], c[16][8];
+    return from_16(KIND, (uint16_t)(word >> 16 * part));
+}
+
+static float tf32_of(uint32_t word, int) { return as_float(word & 0xffffe000u); }
+
+/* element(word, part): an element of a register, of the PER that it has */
+template <int PER, float (*element)(uint32_t, int)> static void mma_op(void **args)
+{
+    constexpr int K = 8 * PER;
+    float a[16][K], b[K][8], c[16][8];
     for (int l = 0; l < LANES; l++) {
         const Mma *m = static_cast<const Mma *>(args[l]);
         int g = l / 4, t = l % 4;
         for (int i = 0; i < 4; i++) {
-            a[g + (i & 1) * 8][t + (i >> 1) * 4] = from_tf32(m->a[i]);
             c[g + (i >> 1) * 8][2 * t + (i & 1)] = m->c[i];
+            for (int p = 0; p < PER; p++)
+                a[g + (i & 1) * 8][(t + (i >> 1) * 4) * PER + p] = element(m->a[i], p);
         }
-        for (int i = 0; i < 2; i++) b[t + 4 * i][g] = from_tf32(m->b[i]);
+        for (int i = 0; i < 2; i++)
+            for (int p = 0; p < PER; p++) b[(t + 4 * i) * PER + p][g] = element(m->b[i], p);
     }
     for (int i = 0; i < 16; i++)
-        for (int k = 0; k < 8; k++)
+        for (int k = 0; k < K; k++)
             for (int j = 0; j < 8; j++) c[i][j] += a[i][k] * b[k][j];
     for (int l = 0; l < LANES; l++)
         for (int i = 0; i < 4; i++)
             static_cast<Mma *>(args[l])->c[i] = c[l / 4 + (i >> 1) * 8][l % 4 * 2 + (i & 1)];
 }
 
+void mma(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, Kind kind)
+{
+    Mma m = {c, a, {b0, b1}};
+    if (kind == BF16) warp_collective(mma_op<2, half_of<BF16>>, &m, "mma<bf16>");
+    else warp_collective(mma_op<2, half_of<F16>>, &m, "mma<f16>");
+}
+
 void mma_tf32(float *c, const uint32_t *a, uint32_t b0, uint32_t b1)
 {
     Mma m = {c, a, {b0, b1}};
-    warp_collective(mma_tf32_op, &m, "mma_tf32");
+    warp_collective(mma_op<1, tf32_of>, &m, "mma_tf32");
 }
 
 } /* namespace host */
