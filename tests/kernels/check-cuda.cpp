@@ -2,14 +2,13 @@
  * hopper.cuh with its description. There are two programs: check-cuda-device runs the cases on a
  * GPU, and check-cuda runs them on the host (host.h), where it has more cases.
  *
- *     check-cuda [--list] [--conformance] [--case NAME] [--seed N] [--exact] [--limit SECONDS]
- *                [--once] [--one-process]
+ *     check-cuda [--list] [--case NAME] [--seed N] [--exact] [--limit SECONDS] [--once]
+ *                [--one-process]
  *
  * Each case runs in each of two placements of its buffers, with the same numbers; on a GPU, twice
- * in each. The final bits of the buffers must be equal in all runs. --conformance runs only the
- * wrappers' cases, which are exact on integers. --exact omits the guard bytes around buffers in a
- * GPU's memory (harness.h). --once runs each case once, in one placement. On the host,
- * SGT_HOST_DEVICE=schedule=N in the environment chooses the order in which threads run, and
+ * in each. The final bits of the buffers must be equal in all runs. --exact omits the guard bytes
+ * around buffers in a GPU's memory (harness.h). --once runs each case once, in one placement. On the
+ * host, SGT_HOST_DEVICE=schedule=N in the environment chooses the order in which threads run, and
  * check-cuda-race is the same program with race mode on.
  *
  * Prints one line per case: "ok NAME HASH" (of these bits), "SKIP NAME: why", or "FAIL NAME" with
@@ -35,7 +34,7 @@
 enum { TURNS = 2, LOST = 3 /* exit code of a child that lost the device */ };
 
 struct arguments {
-    bool list, conformance, exact, once, one_process;
+    int list, exact, once, one_process;
     const char *only;
     uint64_t seed, limit;
 };
@@ -46,7 +45,7 @@ struct progress {
     bool told;                              /* the first line of output was printed */
 };
 
-static arguments args = {false, false, false, false, false, nullptr, 1, 600};
+static arguments args = {0, 0, 0, 0, nullptr, 1, 600};
 static progress *done;
 static device gpu;
 
@@ -54,8 +53,7 @@ static bool wanted(const cuda_case *c)
 {
     if (args.only) return strcmp(args.only, c->name) == 0;
     if (strncmp(c->name, "planted_", 8) == 0) return false;
-    if (strncmp(c->name, "card_", 5) == 0 && !device_is_card) return false;
-    return !args.conformance || strncmp(c->name, "wrapper_", 8) == 0;
+    return device_is_card || strncmp(c->name, "card_", 5) != 0;
 }
 
 static const cuda_case *case_at(unsigned place)
@@ -197,25 +195,23 @@ static int run_in_children()
 
 int main(int argc, char **argv)
 {
-    static const char usage[] =
-        "check-cuda [--list] [--conformance] [--case NAME] [--seed N] [--exact] "
-        "[--limit SECONDS] [--once] [--one-process]";
-    static const cuda_option all[] = {{"--list", &args.list, nullptr, nullptr},
-                                      {"--conformance", &args.conformance, nullptr, nullptr},
-                                      {"--case", nullptr, &args.only, nullptr},
-                                      {"--seed", nullptr, nullptr, &args.seed},
-                                      {"--exact", &args.exact, nullptr, nullptr},
-                                      {"--limit", nullptr, nullptr, &args.limit},
-                                      {"--once", &args.once, nullptr, nullptr},
-                                      {"--one-process", &args.one_process, nullptr, nullptr},
-                                      {nullptr, nullptr, nullptr, nullptr}};
-    int code = cuda_parse(all, usage, argc, argv), cases = 0;
+    static const char usage[] = "check-cuda [--list] [--case NAME] [--seed N] [--exact] "
+                                "[--limit SECONDS] [--once] [--one-process]";
+    static const check_option all[] = {{"--list", &args.list, nullptr, nullptr},
+                                       {"--case", nullptr, &args.only, nullptr},
+                                       {"--seed", nullptr, nullptr, &args.seed},
+                                       {"--exact", &args.exact, nullptr, nullptr},
+                                       {"--limit", nullptr, nullptr, &args.limit},
+                                       {"--once", &args.once, nullptr, nullptr},
+                                       {"--one-process", &args.one_process, nullptr, nullptr},
+                                       {nullptr, nullptr, nullptr, nullptr}};
+    int code = check_parse(all, usage, argc, argv), cases = 0;
     if (code) return code;
     /* line-buffered, so that a child's output survives its crash */
     setvbuf(stdout, nullptr, _IOLBF, 0);
     for (const cuda_case *c = cuda_first_case(); c; c = c->next)
         if (wanted(c) && ++cases && args.list) printf("%s\n", c->name);
-    if (!cases) return cuda_usage(usage, "no such case (--list shows them)", args.only);
+    if (!cases) return check_usage(usage, "no such case (--list shows them)", args.only);
     if (args.list) return 0;
     done = static_cast<progress *>(
         mmap(nullptr, sizeof *done, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));

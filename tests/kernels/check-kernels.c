@@ -6,7 +6,6 @@
  * Prints one line per kernel and level: ok, FAIL (with the reasons above it), or SKIP (this machine
  * lacks the level). The last line is "N passed, N failed, N skipped". The exit status is 1 on any
  * failure and 2 on wrong usage. */
-#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -136,42 +135,17 @@ static int run_levels(const kernel_case *which, const options *o, totals *sum)
     return found;
 }
 
-static int usage(const char *what, const char *arg)
-{
-    fprintf(stderr,
-            "check-kernels: %s: %s (check-kernels [--list] [--bench] [--kernel NAME] [--level "
-            "NAME] [--seed N])\n",
-            arg, what);
-    return 2;
-}
-
-static int parse(options *o, int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        const char *arg = argv[i];
-        if (strcmp(arg, "--list") == 0) o->list = 1;
-        else if (strcmp(arg, "--bench") == 0) o->bench = 1;
-        else if (strcmp(arg, "--kernel") && strcmp(arg, "--level") && strcmp(arg, "--seed"))
-            return usage("unknown option", arg);
-        else if (++i == argc) return usage("needs a value", arg);
-        else if (strcmp(arg, "--kernel") == 0) o->kernel = argv[i];
-        else if (strcmp(arg, "--level") == 0) o->level = argv[i];
-        else {
-            char *end;
-            errno = 0;
-            o->seed = strtoull(argv[i], &end, 10);
-            if (errno || *end || end == argv[i] || argv[i][0] == '-')
-                return usage("not a seed", argv[i]);
-        }
-    }
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
+    static const char usage[] =
+        "check-kernels [--list] [--bench] [--kernel NAME] [--level NAME] [--seed N]";
     options o = {.seed = 1};
+    const check_option all[] = {
+        {"--list", &o.list, NULL, NULL},     {"--bench", &o.bench, NULL, NULL},
+        {"--kernel", NULL, &o.kernel, NULL}, {"--level", NULL, &o.level, NULL},
+        {"--seed", NULL, NULL, &o.seed},     {0}};
     totals sum = {0};
-    int found = 0, code = parse(&o, argc, argv);
+    int found = 0, code = check_parse(all, usage, argc, argv);
     if (code) return code;
     catch_crashes();
     if (!o.list)
@@ -181,7 +155,8 @@ int main(int argc, char **argv)
         for (const kernel_case *which = all_cases[i]; which->name; which++)
             if (wanted(o.kernel, which->name)) found |= run_levels(which, &o, &sum);
     if (!found)
-        return usage("no such kernel or level (--list shows them)", o.kernel ? o.kernel : o.level);
+        return check_usage(usage, "no such kernel or level (--list shows them)",
+                           o.kernel ? o.kernel : o.level);
     if (!o.list && !o.bench)
         printf("%d passed, %d failed, %d skipped\n", sum.passed, sum.failed, sum.skipped);
     return sum.failed ? 1 : 0;

@@ -75,23 +75,3 @@ template <class T> static void classifier(check *t)
 }
 
 CUDA_CASES_BY_TYPE(cuda_cross_entropy, classifier)
-
-CUDA_CASE(cuda_loss_sum)
-{
-    for (size_t n : {(size_t)1, (size_t)511, (size_t)1700}) {
-        const float *loss = cuda_copy<float>(t, check_random(t, n, 9), n);
-        int32_t *targets = cuda_output<int32_t>(t, n);
-        double sum = 100, count = 7;
-        for (size_t i = 0; i < n; i++) {
-            targets[i] = (int32_t)check_number(t, 4) - 1;
-            sum += loss[i], count += targets[i] >= 0;
-        }
-        sgt_cuda_control *c = cuda_output<sgt_cuda_control>(t, 1);
-        c->loss = 100, c->targets = 7;
-        check_at(t, "n %zu", n);
-        sgt_cuda_loss_sum(0, c, loss, targets, n);
-        cuda_sync(t);
-        check_near(t, "loss", c->loss, sum, (double)n * 0x1p-53 * ((double)n * 9 + 100));
-        check_near(t, "targets", c->targets, count, 0);
-    }
-}

@@ -1,5 +1,5 @@
 /* cuda_cases_embed.cpp: embeddings on the device, the sort of ids for their gradient, sums over
- * rows, and a batch's inputs and targets. */
+ * rows, and where a batch's documents begin and end. */
 #include <algorithm>
 
 #include "tests/kernels/cuda_types.h"
@@ -120,25 +120,6 @@ template <class T> static void bias(check *t)
 }
 
 CUDA_CASES_BY_TYPE(cuda_bias_backward, bias)
-
-CUDA_CASE(cuda_take_batch)
-{
-    for (size_t n : {0, 1, 7, 64, 257, 900}) {
-        int32_t *inputs = cuda_output<int32_t>(t, n), *targets = cuda_output<int32_t>(t, n);
-        int32_t *batch = cuda_output<int32_t>(t, 2 * n);
-        for (size_t i = 0; i < 2 * n; i++)
-            batch[i] = i % 5 ? (int32_t)check_number(t, 1 << 20) - 1 : 50256;
-        check_at(t, "n %zu", n);
-        sgt_cuda_take_batch(0, inputs, targets, batch, n, 50256);
-        cuda_sync(t);
-        for (size_t i = 0; i < n; i++) {
-            int32_t target = batch[n + i] == 50256 ? -1 : batch[n + i];
-            if (inputs[i] != batch[i] || targets[i] != target)
-                check_fail(t, "%zu is %d and %d, not %d and %d", i, inputs[i], targets[i], batch[i],
-                           target);
-        }
-    }
-}
 
 /* Documents begin at both ends of a row, at both ends of the 32 tokens that a warp checks in one
  * step, next to each other, nowhere, and at every token. */

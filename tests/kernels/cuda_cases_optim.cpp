@@ -21,79 +21,42 @@ static sgt_cuda_control *new_control(check *t)
     return c;
 }
 
-static void grad_norm(check *t, sgt_cuda_control *c, const float *g, size_t n, float clip)
+/* With two ranks, the sum of squares is computed in three parts, one of them by the other rank, whose
+ * loss and number of targets are added too. Bound: squares of floats are exact in double, and adding
+ * n of them has a relative error of n 2^-53, which the root halves. */
+static void norm_at(check *t, size_t n, float clip, int ranks)
 {
-    sgt_cuda_grad_squares(0, c, g, n, cuda_output<char>(t, sgt_cuda_grad_norm_scratch()));
+    const float *g = cuda_copy<float>(t, check_random(t, n, 3), n);
+    sgt_cuda_control *c = new_control(t);
+    double theirs = 17 * (ranks - 1), targets = 10 * (ranks - 1),
+           average = 1 / (256.0 * (40 + targets)),
+           norm = sqrt(t->ref->sum_squares(g, n) + theirs) * average;
+    double scale = clip > 0 ? average * fmin(1, clip / (norm + 1e-6)) : average;
+    char *scratch = cuda_output<char>(t, sgt_cuda_grad_norm_scratch());
+    size_t part = ranks > 1 ? n / 8 * 4 : n;
+    check_at(t, "n %zu, clip %g, %d ranks", n, (double)clip, ranks);
+    sgt_cuda_grad_squares(0, c, g, part, scratch);
+    if (ranks > 1) sgt_cuda_grad_squares(0, c, g + part, n - part, scratch);
+    cuda_sync(t);
+    c->squares += theirs, c->targets += targets;
     sgt_cuda_grad_finish(0, c, clip, 0.9f, 0.95f);
     cuda_sync(t);
+    check_near(t, "norm", c->norm, norm, norm * (double)(n + 4 * (size_t)ranks) * 0x1p-53);
+    check_near(t, "mean_scale", c->mean_scale, average, UNIT * average);
+    check_near(t, "grad_scale", c->grad_scale, scale, 2 * UNIT * scale);
+    check_near(t, "c1", c->c1, 1 - pow((double)0.9f, 3), 0x1p-50);
+    check_near(t, "c2", c->c2, 1 - pow((double)0.95f, 3), 0x1p-50);
+    check_near(t, "found_inf", c->found_inf, 0, 0);
+    sgt_cuda_end_step(0, c);
+    cuda_sync(t);
+    check_near(t, "squares", c->squares, 0, 0);
 }
 
-/* Bound: squares of floats are exact in double, and adding n of them has a relative error of n
- * 2^-53, which the root halves. */
 CUDA_CASE(cuda_grad_norm)
 {
     for (size_t n : sizes)
-        for (float clip : {0.0f, 1e-4f, 1e4f}) {
-            const float *g = cuda_copy<float>(t, check_random(t, n, 3), n);
-            sgt_cuda_control *c = new_control(t);
-            double average = 1 / (256.0 * 40), norm = sqrt(t->ref->sum_squares(g, n)) * average;
-            double scale = clip > 0 ? average * fmin(1, clip / (norm + 1e-6)) : average;
-            check_at(t, "n %zu, clip %g", n, (double)clip);
-            grad_norm(t, c, g, n, clip);
-            check_near(t, "norm", c->norm, norm, norm * (double)(n + 4) * 0x1p-53);
-            check_near(t, "mean_scale", c->mean_scale, average, UNIT * average);
-            check_near(t, "grad_scale", c->grad_scale, scale, 2 * UNIT * scale);
-            check_near(t, "c1", c->c1, 1 - pow((double)0.9f, 3), 0x1p-50);
-            check_near(t, "c2", c->c2, 1 - pow((double)0.95f, 3), 0x1p-50);
-            check_near(t, "found_inf", c->found_inf, 0, 0);
-        }
-}
-
-/* The sum of squares is computed in three parts. One of them is another rank's, with that rank's
- * loss and number of targets. */
-CUDA_CASE(cuda_grad_squares)
-{
-    for (size_t n : sizes) {
-        const float *g = cuda_copy<float>(t, check_random(t, n, 3), n);
-        sgt_cuda_control *c = new_control(t);
-        double theirs = 17, average = 1 / (256.0 * 50),
-               norm = sqrt(t->ref->sum_squares(g, n) + theirs) * average;
-        char *scratch = cuda_output<char>(t, sgt_cuda_grad_norm_scratch());
-        size_t part = n / 8 * 4;
-        check_at(t, "n %zu", n);
-        sgt_cuda_grad_squares(0, c, g, part, scratch);
-        sgt_cuda_grad_squares(0, c, g + part, n - part, scratch);
-        cuda_sync(t);
-        c->squares += theirs, c->targets += 10;
-        sgt_cuda_grad_finish(0, c, 1e-5f, 0.9f, 0.95f);
-        cuda_sync(t);
-        check_near(t, "norm", c->norm, norm, norm * (double)(n + 8) * 0x1p-53);
-        check_near(t, "grad_scale", c->grad_scale, average * fmin(1, 1e-5f / (norm + 1e-6)),
-                   2 * UNIT * average);
-        check_near(t, "c1", c->c1, 1 - pow((double)0.9f, 3), 0x1p-50);
-        sgt_cuda_end_step(0, c);
-        cuda_sync(t);
-        check_near(t, "squares", c->squares, 0, 0);
-    }
-}
-
-CUDA_CASE(cuda_begin)
-{
-    sgt_cuda_control *c = new_control(t);
-    sgt_cuda_place before = {0, 0, 0, 3}, *place = cuda_copy<sgt_cuda_place>(t, &before, 1);
-    c->skipped = 4;
-    check_at(t, "a micro-step, then the update of step 12");
-    sgt_cuda_begin_micro_step(0, c, place, 0.5f, 77, 12, 640);
-    sgt_cuda_begin_update(0, c, 6e-4f, 12);
-    cuda_sync(t);
-    check_near(t, "micro_scale", c->micro_scale, 0.5, 0);
-    check_near(t, "dlogits_scale", c->dlogits_scale, 512, 0);
-    check_near(t, "seed", (double)place->seed, 77, 0);
-    check_near(t, "place's step", (double)place->step, 12, 0);
-    check_near(t, "row", (double)place->row, 640, 0);
-    check_near(t, "ranks", (double)place->ranks, 3, 0);
-    check_near(t, "lr", c->lr, 6e-4f, 0);
-    check_near(t, "step", (double)c->step, 8, 0);
+        for (float clip : {0.0f, 1e-5f, 1e-4f, 1e4f})
+            for (int ranks : {1, 2}) norm_at(t, n, clip, ranks);
 }
 
 CUDA_CASE(cuda_found_inf)
@@ -106,7 +69,9 @@ CUDA_CASE(cuda_found_inf)
             sgt_cuda_control *c = new_control(t);
             g[at] = value;
             check_at(t, "gradient %zu is %g", at, (double)value);
-            grad_norm(t, c, g, n, 1);
+            sgt_cuda_grad_squares(0, c, g, n, cuda_output<char>(t, sgt_cuda_grad_norm_scratch()));
+            sgt_cuda_grad_finish(0, c, 1, 0.9f, 0.95f);
+            cuda_sync(t);
             check_near(t, "found_inf", c->found_inf, value != FLT_MAX, 0);
         }
 }

@@ -48,22 +48,6 @@ template <class T> static void add_bias(check *t)
 CUDA_CASES_BY_TYPE(cuda_elementwise, elementwise)
 CUDA_CASES_BY_TYPE(cuda_add_bias, add_bias)
 
-CUDA_CASE(cuda_scale)
-{
-    for (size_t n : sizes) {
-        float *g = cuda_copy<float>(t, check_random(t, n, 3), n), *want = check_copy(t, g, n);
-        sgt_cuda_control *c = cuda_output<sgt_cuda_control>(t, 1);
-        *c = sgt_cuda_control();
-        c->grad_scale = 0.37f;
-        for (size_t i = 0; i < n; i++) want[i] *= c->grad_scale;
-        check_at(t, "n %zu", n);
-        sgt_cuda_scale(0, c, g, n);
-        cuda_sync(t);
-        check_equal(t, "g", g, want, n);
-        check_near(t, "grad_scale", c->grad_scale, 1, 0);
-    }
-}
-
 /* ---- attention by whole matrices ---- */
 
 struct shape {

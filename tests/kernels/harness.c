@@ -1,6 +1,8 @@
-/* harness.c: implements harness.h: guarded buffers, comparisons, finite differences, timing. */
+/* harness.c: implements harness.h and run.h: guarded buffers, comparisons, finite differences,
+ * timing, options. */
 #include "tests/kernels/harness.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -360,4 +362,36 @@ void bench_report(check *t, const char *shape, double bytes, double flops)
     if (flops > 0) printf(" %8.1f GFLOP/s", flops / t->best * 1e-9);
     printf("\n");
     fflush(stdout);
+}
+
+/* ---- options of the programs ---- */
+
+int check_usage(const char *usage, const char *what, const char *arg)
+{
+    fprintf(stderr, "%.*s: %s: %s (%s)\n", (int)strcspn(usage, " "), usage, arg, what, usage);
+    return 2;
+}
+
+int check_parse(const check_option *options, const char *usage, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const check_option *o = options;
+        while (o->name && strcmp(o->name, argv[i])) o++;
+        if (!o->name) return check_usage(usage, "unknown option", argv[i]);
+        if (o->flag) {
+            *o->flag = 1;
+            continue;
+        }
+        if (++i == argc) return check_usage(usage, "needs a value", o->name);
+        if (o->word) {
+            *o->word = argv[i];
+            continue;
+        }
+        char *end;
+        errno = 0;
+        *o->number = strtoull(argv[i], &end, 10);
+        if (errno || *end || end == argv[i] || argv[i][0] == '-')
+            return check_usage(usage, "not a number", argv[i]);
+    }
+    return 0;
 }

@@ -39,13 +39,20 @@ static void shrink(drawn *d)
     d->targets[0] = (int32_t)d->at.V - 1;
 }
 
+static double logit(const drawn *d, size_t row, size_t j)
+{
+    double l = 0;
+    for (size_t c = 0; c < d->at.C; c++)
+        l += (double)d->x[row * d->at.C + c] * d->w[j * d->at.C + c];
+    return l;
+}
+
 /* Set the target of row 1 to its largest logit, and set d->lead. */
 static void draw_largest(drawn *d)
 {
     double largest = -INFINITY, second = -INFINITY;
     for (size_t j = 0; j < d->at.V; j++) {
-        double l = 0;
-        for (size_t c = 0; c < d->at.C; c++) l += (double)d->x[d->at.C + c] * d->w[j * d->at.C + c];
+        double l = logit(d, 1, j);
         if (l > largest) second = largest, largest = l, d->targets[1] = (int32_t)j;
         else if (l > second) second = l;
     }
@@ -66,8 +73,7 @@ static drawn draw(check *t, const head_shape *s, int bf16)
     if (s->n > 3) d.targets[3] = -1;
     double lowest = INFINITY;
     for (size_t j = 0; j < s->V && !negligible; j++) {
-        double l = 0;
-        for (size_t c = 0; c < s->C; c++) l += (double)d.x[c] * d.w[j * s->C + c];
+        double l = logit(&d, 0, j);
         if (l < lowest) lowest = l, d.targets[0] = (int32_t)j;
     }
     if (s->n > 1) draw_largest(&d);

@@ -47,37 +47,42 @@ static void compare(check *t, const sample *s, const float *x, size_t n, size_t 
     check_same_bits(t, "out", s->out[1], n * C);
 }
 
-static void layernorm_against_ref(check *t)
+static void each_shape(check *t, void (*one)(check *t, size_t n, size_t C))
 {
     for (size_t a = 0; a < sizeof rows / sizeof *rows; a++)
-        for (size_t b = 0; b < sizeof widths / sizeof *widths; b++) {
-            size_t n = rows[a], C = widths[b];
-            sample s = draw(t, n, C);
-            t->ref->layernorm(s.out[0], s.mean[0], s.rstd[0], s.x, s.w, s.b, n, C, EPS);
-            t->k->layernorm(s.out[1], s.mean[1], s.rstd[1], s.x, s.w, s.b, n, C, EPS);
-            compare(t, &s, s.x, n, C);
-        }
+        for (size_t b = 0; b < sizeof widths / sizeof *widths; b++) one(t, rows[a], widths[b]);
 }
 
-static void residual_against_ref(check *t)
+static void layernorm_at(check *t, size_t n, size_t C)
 {
-    for (size_t a = 0; a < sizeof rows / sizeof *rows; a++)
-        for (size_t b = 0; b < sizeof widths / sizeof *widths; b++) {
-            size_t n = rows[a], C = widths[b];
-            sample s = draw(t, n, C);
-            t->ref->residual_layernorm(s.sum[0], s.out[0], s.mean[0], s.rstd[0], s.x, s.y, s.w, s.b,
-                                       n, C, EPS);
-            t->k->residual_layernorm(s.sum[1], s.out[1], s.mean[1], s.rstd[1], s.x, s.y, s.w, s.b,
-                                     n, C, EPS);
-            check_equal(t, "sum", s.sum[1], s.sum[0], n * C);
-            compare(t, &s, s.sum[0], n, C);
-            /* in place */
-            t->k->residual_layernorm(s.x, s.out[0], s.mean[0], s.rstd[0], s.x, s.y, s.w, s.b, n, C,
-                                     EPS);
-            check_equal(t, "sum in x's place", s.x, s.sum[1], n * C);
-            check_equal(t, "out, sum in x's place", s.out[0], s.out[1], n * C);
-        }
+    sample s = draw(t, n, C);
+    t->ref->layernorm(s.out[0], s.mean[0], s.rstd[0], s.x, s.w, s.b, n, C, EPS);
+    t->k->layernorm(s.out[1], s.mean[1], s.rstd[1], s.x, s.w, s.b, n, C, EPS);
+    compare(t, &s, s.x, n, C);
 }
+
+static void layernorm_against_ref(check *t) { each_shape(t, layernorm_at); }
+
+static void residual(const sgt_kernels *k, const sample *s, float *sum, int which, size_t n,
+                     size_t C)
+{
+    k->residual_layernorm(sum, s->out[which], s->mean[which], s->rstd[which], s->x, s->y, s->w,
+                          s->b, n, C, EPS);
+}
+
+static void residual_at(check *t, size_t n, size_t C)
+{
+    sample s = draw(t, n, C);
+    residual(t->ref, &s, s.sum[0], 0, n, C);
+    residual(t->k, &s, s.sum[1], 1, n, C);
+    check_equal(t, "sum", s.sum[1], s.sum[0], n * C);
+    compare(t, &s, s.sum[0], n, C);
+    residual(t->k, &s, s.x, 0, n, C);
+    check_equal(t, "sum in x's place", s.x, s.sum[1], n * C);
+    check_equal(t, "out, sum in x's place", s.out[0], s.out[1], n * C);
+}
+
+static void residual_against_ref(check *t) { each_shape(t, residual_at); }
 
 static void backward_at(check *t, size_t n, size_t C)
 {
@@ -101,12 +106,7 @@ static void backward_at(check *t, size_t n, size_t C)
     check_same_bits(t, "dw", got_dw, C);
 }
 
-static void backward_against_ref(check *t)
-{
-    for (size_t a = 0; a < sizeof rows / sizeof *rows; a++)
-        for (size_t b = 0; b < sizeof widths / sizeof *widths; b++)
-            backward_at(t, rows[a], widths[b]);
-}
+static void backward_against_ref(check *t) { each_shape(t, backward_at); }
 
 /* Check that every row of the result has mean 0 and variance 1. Also check the known result for the
  * row (1, 3). */
@@ -196,9 +196,7 @@ static void residual_bench(check *t)
 {
     size_t n = 64, C = 768;
     sample s = draw(t, n, C);
-    for (bench_start(t); bench_next(t);)
-        t->k->residual_layernorm(s.sum[1], s.out[1], s.mean[1], s.rstd[1], s.x, s.y, s.w, s.b, n, C,
-                                 EPS);
+    for (bench_start(t); bench_next(t);) residual(t->k, &s, s.sum[1], 1, n, C);
     bench_report(t, "64 x 768", 16.0 * (double)(n * C), 0);
 }
 

@@ -214,13 +214,6 @@ void near_steps(step_check *s, const outcome *want, const sgt_backend_options *o
     expect_near_outcome(s, &r, want);
 }
 
-static void again(step_check *s)
-{
-    sgt_backend_options o = options_of(s, "tiny_tanh", 1);
-    scoped(outcome) want = three_steps(s, &o, "tiny_tanh", 1);
-    same_steps(s, &want, &o, "again");
-}
-
 /* The CPU's recomputation, live buffers and loss scale are tested in tests/train, with more options
  * (test_recompute.c, test_options.c). */
 
@@ -449,7 +442,6 @@ const step_case step_cases[] = {
     {"curve", curve_plain, ALL, 0, 0},
     {"curve_odd", curve_odd, ALL, 0, 0},
     {"curve_deep", curve_deep, ALL, 0, 0},
-    {"again", again, ALL, 0, 0},
     {"recompute", recompute, EXACT, 1, 0},
     {"recompute_mix", recompute_mix, EXACT, 1, 0},
     {"accumulation", accumulation, ALL, 0, 0},

@@ -71,8 +71,8 @@ static outcome of_many_rows(step_check *s, sgt_backend_options *o, double *eval,
 }
 
 /* Check the head in chunks of 128 of 208 rows, whose second chunk begins with 48 rows of the first.
- * It is compared with the head on all rows at once, with a step without graphs in which unused
- * buffers are overwritten, and with a chunk size that is chosen by timing. */
+ * It is compared with the head on all rows at once, and with a step without graphs in which unused
+ * buffers are overwritten. */
 void head_chunks(step_check *s)
 {
     double eval[2];
@@ -90,10 +90,6 @@ void head_chunks(step_check *s)
     o.no_graphs = o.scrub = 1;
     scoped(outcome) other = of_many_rows(s, &o, &eval[0], &chunks);
     expect_same(s, &r, &other);
-    o.deterministic = 0;
-    snprintf(s->at, sizeof s->at, "timed");
-    scoped(outcome) timed = of_many_rows(s, &o, &eval[0], &chunks);
-    expect_near_outcome(s, &timed, &whole);
 }
 
 /* A step of one micro-step stores its gradients instead of adding them to zeros, which gives the same

@@ -27,20 +27,6 @@ struct cuda_case {
 
 const cuda_case *cuda_first_case();
 
-/* An option of a program that runs the cases: a flag, a word or a number. */
-struct cuda_option {
-    const char *name;
-    bool *flag;
-    const char **word;
-    uint64_t *number;
-};
-
-/* Parse a command line into the variables that the options point to. The last option has no name.
- * Return 0; or, if the usage is wrong, print a line and return 2. */
-int cuda_parse(const cuda_option *options, const char *usage, int argc, char **argv);
-int cuda_usage(const char *usage, const char *what,
-               const char *arg); /* print that line; return 2 */
-
 #define CUDA_CASE(name)                                     \
     static void case_##name(check *t);                      \
     static cuda_case registered_##name(#name, case_##name); \

@@ -173,24 +173,6 @@ LARGE_CASE(bias)
 
 static const size_t PLACES = (HUGE_COUNT / C / LENGTH + 1) * LENGTH;
 
-LARGE_CASE(embed)
-{
-    Sparse sparse(t);
-    const auto out = sparse.output<bf16>(PLACES * C, 2 * C),
-               wpe = sparse.input<bf16>(LENGTH * C, 2 * C);
-    bf16 *wte = sparse.array<bf16>(V * C);
-    int32_t *ids = sparse.array<int32_t>(PLACES);
-    ids[PLACES - 2] = (int32_t)V - 1, ids[PLACES - 1] = 3;
-    sparse.fill(wte + 3 * C, C), sparse.fill(wte + (V - 1) * C, C);
-    const Drops drops(t, C, PLACES - 2, SGT_DROP_EMBED, 0.5f);
-    at_the_end(2, [&](int alone) {
-        const size_t n = alone ? 2 : PLACES;
-        sgt_cuda_embed(0, SGT_BF16, out[alone], ids + PLACES - n, wte, wpe[alone], n, LENGTH, C,
-                       &drops.at[alone]);
-    });
-    sparse.same("out", out);
-}
-
 /* The last eight positions in sorted order have the same id. They are in the last three rows and
  * the first five. */
 LARGE_CASE(embed_backward)

@@ -1,2 +1,2 @@
-# kernels/cuda/optim.cu cuda_grad_squares 0
+# kernels/cuda/optim.cu cuda_grad_norm 0
 s|c->squares += total;|c->squares = total;|
