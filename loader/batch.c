@@ -29,13 +29,12 @@ int sgt_batch_bytes(size_t *bytes, const sgt_loader *l, sgt_output o, sgt_error 
 {
     if ((unsigned)o >= SGT_OUTPUTS) return sgt_fail(err, SGT_EUSAGE, "unknown output %d", (int)o);
     if (o == SGT_OUTPUT_U16 && l->set.width == 4)
-        return sgt_fail(err, SGT_EUSAGE,
-                        "%s: ids of 4 bytes do not fit rows of u16 (take i32 or i64)",
+        return sgt_fail(err, SGT_EUSAGE, "%s: 4-byte ids do not fit into u16 rows (use i32 or i64)",
                         l->sets[0].path);
     size_t n = local_batch(l), width = (size_t)l->o.seq + !sgt_output_pairs(o);
     if (n > SIZE_MAX / 32 / width)
-        return sgt_fail(err, SGT_ENOMEM, "batches of %zu rows of %zu: more than memory can hold", n,
-                        width);
+        return sgt_fail(err, SGT_ENOMEM,
+                        "batches of %zu rows of %zu tokens: more than memory can hold", n, width);
     *bytes = n * width * sgt_output_bytes(o);
     return SGT_OK;
 }
@@ -107,7 +106,7 @@ int sgt_cursor_open(sgt_cursor **out, const sgt_loader *l, sgt_error *err)
     }
     if (!c || !c->tokens || !c->memo || !open_ring(c, l, n) || !open_documents(c, l, n) ||
         !sgt_batch_open(&c->own, l))
-        rc = sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " rows: out of memory", n);
+        rc = sgt_fail(err, SGT_ENOMEM, "batch of %" PRIu32 " rows: out of memory", n);
     else if (!l->ops->cursor_open) c->reader_cursor = l->reader;
     else rc = l->ops->cursor_open(&c->reader_cursor, l->reader, err);
     if (rc < 0) {
@@ -410,8 +409,8 @@ static int turn_to(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_error
 {
     if (index > UINT64_MAX / l->o.batch - 1)
         return sgt_fail(err, SGT_EUSAGE,
-                        "batch %" PRIu64 ": its rows, %" PRIu32
-                        " a batch, are past the 64 bits that number them",
+                        "batch %" PRIu64 ": too large: with %" PRIu32
+                        " rows per batch, its row numbers need more than 64 bits",
                         index, l->o.batch);
     const uint64_t step = index - c->last;
     c->stride = step == 1 || step == c->step ? step : 0;
@@ -424,7 +423,8 @@ static int turn_to(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_error
     }
     forget_pieces(l, c);
     if (!draw_pieces(l, c, batch_at(c, 0), index))
-        return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " rows: out of memory", local_batch(l));
+        return sgt_fail(err, SGT_ENOMEM, "batch of %" PRIu32 " rows: out of memory",
+                        local_batch(l));
     c->drawn = 1;
     return SGT_OK;
 }
@@ -459,8 +459,8 @@ int sgt_loader_read(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t
     int rc = sgt_batch_bytes(&one, l, output, err);
     if (rc == SGT_OK && count > room / one / arrays)
         rc = sgt_fail(err, SGT_EUSAGE,
-                      "%" PRIu64 " x %zu bytes of batches do not fit into %zu bytes", count,
-                      one * arrays, room);
+                      "%" PRIu64 " batches of %zu bytes do not fit into a buffer of %zu bytes",
+                      count, one * arrays, room);
     for (uint64_t k = 0; rc == SGT_OK && k < count; k++) {
         b->output = output;
         b->index = first + k;

@@ -42,12 +42,14 @@ static int parse_part(sgt_loader_set *set, char *part, const char *text, sgt_err
     char *colon = strrchr(part, ':'), *end = NULL;
     set->path = part;
     if (!*part)
-        return sgt_fail(err, SGT_EUSAGE, "%s: a set without a name (commas separate sets)", text);
+        return sgt_fail(err, SGT_EUSAGE, "%s: the path of a set is empty (commas separate sets)",
+                        text);
     if (!colon || access(part, F_OK) == 0) return SGT_OK;
     double weight = strtod(colon + 1, &end);
     /* the text after the colon is not a number, so the colon belongs to the path */
     if (end == colon + 1 || *end) return SGT_OK;
-    if (colon == part) return sgt_fail(err, SGT_EUSAGE, "%s: a weight without a set", part);
+    if (colon == part)
+        return sgt_fail(err, SGT_EUSAGE, "%s: there is no path before the weight", part);
     if (!sgt_mix_weight(weight))
         return sgt_fail(err, SGT_EUSAGE, "%s: the weight must be a number from %g to %g", part,
                         SGT_MIX_LEAST, SGT_MIX_MOST);
@@ -73,7 +75,7 @@ static int check_sets(const sgt_loader_set *sets, uint32_t n, sgt_error *err)
                             sets[i].path, sets[i].weight, SGT_MIX_LEAST, SGT_MIX_MOST);
         if ((sets[i].weight != 0) != (sets[0].weight != 0))
             return sgt_fail(err, SGT_EUSAGE,
-                            "%s has %s weight, and %s has %s: all sets have one, or none has",
+                            "%s has %s weight, but %s has %s (give every set a weight, or none)",
                             sets[0].path, sets[0].weight != 0 ? "a" : "no", sets[i].path,
                             sets[0].weight != 0 ? "none" : "one");
     }
@@ -140,9 +142,10 @@ static int all_different(const sgt_loader *l, sgt_error *err)
             const struct stat *a = &l->set.shards[p->first_shard].file,
                               *b = &l->set.shards[q->first_shard].file;
             if (a->st_dev == b->st_dev && a->st_ino == b->st_ino && p->shards == q->shards)
-                return sgt_fail(err, SGT_EUSAGE,
-                                "%s: the same set as %s (a larger weight draws more of it)",
-                                p->path, q->path);
+                return sgt_fail(
+                    err, SGT_EUSAGE,
+                    "%s: the same set as %s (to draw more of it, give it a larger weight)", p->path,
+                    q->path);
         }
     return SGT_OK;
 }
@@ -153,8 +156,8 @@ static int open_sets(sgt_loader *l, sgt_error *err)
     sgt_loader_set *parsed = NULL;
     uint32_t n = l->o.set_count;
     if (!l->o.data == !n)
-        return sgt_fail(err, SGT_EUSAGE, "sgt_loader_options names %s: set either data or sets",
-                        n ? "data twice" : "no data");
+        return sgt_fail(err, SGT_EUSAGE, "sgt_loader_options: %s (set exactly one of them)",
+                        n ? "data and sets are both set" : "neither data nor sets is set");
     int rc = n ? check_sets(l->o.sets, n, err) : sgt_loader_sets_parse(&parsed, &n, l->o.data, err);
     if (rc < 0) return rc;
     assert(n); /* a text names at least one set */
@@ -201,9 +204,9 @@ int sgt_loader_check_beginning(const sgt_loader *l, const sgt_window *w, uint32_
     uint32_t eot = l->set.shards[w->shard].eot;
     if (id == eot) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
-                    "%s: token %" PRIu64 ": a document begins with id %" PRIu32
-                    ", and packed rows need the "
-                    "end-of-text id %" PRIu32 " there (the other samplings do not)",
+                    "%s: token %" PRIu64 ": this document begins with id %" PRIu32
+                    ", but for packed rows it must begin with the end-of-text id, %" PRIu32
+                    " (use a different sampling)",
                     l->set.shards[w->shard].path, w->offset, id, eot);
 }
 
@@ -262,21 +265,28 @@ static int verify(sgt_loader_options *o, sgt_error *err)
     if ((unsigned)o->sampling >= SGT_SAMPLINGS)
         return sgt_fail(err, SGT_EUSAGE, "unknown sampling %d", (int)o->sampling);
     if (o->rank >= o->ranks)
-        return sgt_fail(err, SGT_EUSAGE, "rank %" PRIu32 " of %" PRIu32 ": ranks count from 0",
+        return sgt_fail(err, SGT_EUSAGE,
+                        "rank %" PRIu32 " of %" PRIu32
+                        ": must be below the number of ranks (ranks count from 0)",
                         o->rank, o->ranks);
     if (o->batch % o->ranks)
         return sgt_fail(err, SGT_EUSAGE,
-                        "a batch of %" PRIu32 " rows does not divide among %" PRIu32 " ranks",
+                        "a batch of %" PRIu32 " rows cannot be divided evenly among %" PRIu32
+                        " ranks",
                         o->batch, o->ranks);
     if (o->vocab > SGT_MOST_IDS)
-        return sgt_fail(err, SGT_EUSAGE, "a vocabulary of %" PRIu32 ", of at most %" PRIu32 " ids",
+        return sgt_fail(err, SGT_EUSAGE,
+                        "a vocabulary of %" PRIu32 " ids: at most %" PRIu32 " are supported",
                         o->vocab, SGT_MOST_IDS);
     if (o->raw && o->raw != 16 && o->raw != 32)
-        return sgt_fail(err, SGT_EUSAGE, "raw %d: files without headers have ids of 16 or 32 bits",
+        return sgt_fail(err, SGT_EUSAGE,
+                        "raw %d: must be 16 or 32, the bits of an id in files without a header",
                         o->raw);
     if (o->seq >= SGT_SHARD_MAX_TOKENS)
         return sgt_fail(err, SGT_EUSAGE,
-                        "a sequence length of %" PRIu32 ", which no shard can have", o->seq);
+                        "a sequence length of %" PRIu32
+                        " is too large: no shard can have that many tokens",
+                        o->seq);
     return SGT_OK;
 }
 
@@ -325,20 +335,22 @@ static int open_documents(sgt_loader *l, sgt_error *err)
         const uint32_t eot = l->set.shards[p->first_shard].eot;
         if (before[p->shards] == before[0])
             rc = sgt_fail(err, SGT_EFORMAT,
-                          "%s: no document starts in it: no .idx file says where, and no token is "
-                          "the end-of-text id %" PRIu32 " (the other samplings need none)",
+                          "%s: no documents found: no .idx file lists one, and no token is the "
+                          "end-of-text id %" PRIu32 " (other samplings need no documents)",
                           p->path, eot);
         else if ((packed || !l->o.padded_by) && eot == SGT_NO_ID)
-            rc = sgt_fail(err, SGT_EFORMAT,
-                          "%s: no header says what the end-of-text id is, which %s need", p->path,
-                          packed ? "packed rows" : "rows without pad-id");
+            rc = sgt_fail(err, SGT_EFORMAT, "%s: no header states the end-of-text id, but %s",
+                          p->path,
+                          packed ? "packed rows need it (use a different sampling)"
+                                 : "rows are padded with it (set pad-id)");
     }
     if (rc < 0 || !rows) return rc;
     if (packed) return open_packs(l, err);
     if (!l->o.padded_by) l->o.pad = l->set.shards[0].eot;
     if (l->o.pad < l->set.vocab) return SGT_OK;
-    return sgt_fail(err, SGT_EUSAGE, "pad-id %" PRIu32 ": %s has ids below %" PRIu32, l->o.pad,
-                    l->sets[0].path, l->set.vocab);
+    return sgt_fail(err, SGT_EUSAGE,
+                    "pad-id %" PRIu32 ": must be below %" PRIu32 ", like all ids of %s", l->o.pad,
+                    l->set.vocab, l->sets[0].path);
 }
 
 /* Open the reader that the options name. If this machine does not support it, open mmap instead. */
@@ -496,25 +508,26 @@ int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *s, uint64_t *
     if (now.hash != was.hash ||
         (now.tokens != was.tokens && now.seq == was.seq && now.sampling == was.sampling))
         fprintf(f,
-                "; the data are others, %016" PRIx64 " of %" PRIu64 " tokens and were %016" PRIx64
-                " of %" PRIu64,
+                "; the data has hash %016" PRIx64 " and %" PRIu64 " tokens, but had %016" PRIx64
+                " and %" PRIu64,
                 now.hash, now.tokens, was.hash, was.tokens);
     if (now.sampling != was.sampling)
-        fprintf(f, "; the sampling is %s and was %s", sgt_sampling_name(now.sampling),
+        fprintf(f, "; the sampling is %s but was %s", sgt_sampling_name(now.sampling),
                 sgt_sampling_name(was.sampling));
     if (now.seed != was.seed)
-        fprintf(f, "; the seed is %" PRIu64 " and was %" PRIu64, now.seed, was.seed);
+        fprintf(f, "; the seed is %" PRIu64 " but was %" PRIu64, now.seed, was.seed);
     if (now.seq != was.seq)
-        fprintf(f, "; the sequence length is %" PRIu32 " and was %" PRIu32, now.seq, was.seq);
+        fprintf(f, "; the sequence length is %" PRIu32 " but was %" PRIu32, now.seq, was.seq);
     if (now.pad != was.pad && now.sampling == was.sampling)
-        fprintf(f, "; the padding is %" PRIu32 " and was %" PRIu32, now.pad, was.pad);
+        fprintf(f, "; the padding is %" PRIu32 " but was %" PRIu32, now.pad, was.pad);
     if (was.rows % l->o.batch)
-        fprintf(f,
-                "; %" PRIu64 " rows were drawn, which is not a whole number of batches of %" PRIu32,
-                was.rows, l->o.batch);
+        fprintf(
+            f, "; %" PRIu64 " rows were drawn, which is not a multiple of the batch size, %" PRIu32,
+            was.rows, l->o.batch);
     if (fclose(f) != 0) rc = sgt_fail_memory(err, "the saved position");
     else if (n)
-        rc = sgt_fail(err, SGT_EUSAGE, "the saved position is of another run: %s", text + 2);
+        rc = sgt_fail(err, SGT_EUSAGE, "the saved position belongs to a different run: %s",
+                      text + 2);
     else *next = was.rows / l->o.batch;
     free(text);
     return rc;

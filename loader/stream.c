@@ -167,7 +167,7 @@ static int open_slots(sgt_stream *s, sgt_error *err)
     s->slots = calloc(s->o.slots, sizeof *s->slots);
     s->workers = calloc(s->o.threads, sizeof *s->workers);
     if (!s->slots || !s->workers)
-        return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " slots: out of memory", s->o.slots);
+        return sgt_fail(err, SGT_ENOMEM, "stream of %" PRIu32 " slots: out of memory", s->o.slots);
     for (uint32_t i = 0; i < s->o.slots; i++) {
         sgt_loader_batch *b = &s->slots[i].batch;
         b->slot = i;

@@ -306,9 +306,7 @@ static int check_paths(const char *cache, const sgt_stop *stop)
     if (o.json) rc = sgt_print_json(paths_json(&d, &libraries, &v), 0, &err);
     else print_paths(&d, &libraries, &v);
     for (size_t i = 0; i < v.count; i++) out += !sgt_checked_good(&v.of[i]);
-    if (out)
-        rc = sgt_fail(&err, SGT_EIO, "self-check: %d of %zu paths %s out", out, v.count,
-                      out == 1 ? "is" : "are");
+    if (out) rc = sgt_fail(&err, SGT_EIO, "self-check: %d of %zu paths did not pass", out, v.count);
     return sgt_end_program(&program, rc, &err);
 }
 
@@ -335,7 +333,7 @@ static int add_example(reading *r, const json_t *prompt, const json_t *completio
         rc = sample_lines_encode(f, json_string_value(prompt), json_string_length(prompt));
     if (rc < 0) return rc;
     if (f->count - start > UINT32_MAX)
-        return sample_lines_fail(f, "a prompt of %zu tokens", f->count - start);
+        return sample_lines_fail(f, "the prompt is too long: it has %zu tokens", f->count - start);
     if (f->count == start) f->tokens[f->count++] = (int32_t)e->eot;
     e->learnt[e->count] = (uint32_t)(f->count - start);
     rc = sample_lines_encode(f, json_string_value(completion), json_string_length(completion));
@@ -353,10 +351,10 @@ static int read_example(void *ctx, const json_t *line)
                  *completion = json_object_get(line, "completion");
     if (json_is_string(prompt) && json_is_string(completion))
         return add_example(r, prompt, completion);
-    return sample_lines_fail(&r->file, "expected {\"prompt\": TEXT, \"completion\": TEXT}: %s",
-                             !json_is_object(line)    ? "it is no object"
-                             : json_is_string(prompt) ? "no text \"completion\""
-                                                      : "no text \"prompt\"");
+    return sample_lines_fail(&r->file, "expected {\"prompt\": TEXT, \"completion\": TEXT}, but %s",
+                             !json_is_object(line)    ? "the line is not an object"
+                             : json_is_string(prompt) ? "\"completion\" is missing or not a string"
+                                                      : "\"prompt\" is missing or not a string");
 }
 
 /* Read a file of examples for sgt_train_options.examples. Each line is {"prompt": TEXT,
@@ -382,7 +380,8 @@ static int read_examples(const char *path, const char *model, uint32_t vocab, sg
     }
     if (rc == SGT_OK && !e->count)
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: no line in it: expected {\"prompt\": TEXT, \"completion\": TEXT} a line",
+                      "%s: it has no examples: expected one {\"prompt\": TEXT, \"completion\": "
+                      "TEXT} per line",
                       path);
     if (rc == SGT_OK) rc = sgt_vocab_tokenizer_json(v, &e->tokenizer, &n, err);
     e->tokens = r.file.tokens;
@@ -462,8 +461,8 @@ static void parse_options(int argc, char **argv)
     sgt_options_parse(&program, argc, argv);
     if (o.verbose && o.quiet) sgt_usage(&program, "--verbose: not together with --quiet");
     if (o.resume && o.resume_or_start)
-        sgt_usage(&program, "--resume: not together with --resume-or-start, which starts where "
-                            "there is no checkpoint");
+        sgt_usage(&program, "--resume: not together with --resume-or-start, which starts at step 0 "
+                            "if there is no checkpoint");
     if (o.self_check && s.device == SGT_DEVICE_CPU)
         sgt_usage(&program, "--self-check: needs --device cuda");
     if (o.self_check && o.no_self_check)

@@ -84,8 +84,8 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
     if (!(gap > SGT_GAP_NOISE * noise && gap > SGT_GAP_PART * loss)) return NULL;
     snprintf(buf, n,
              "the validation loss, %.4g, exceeds the training loss, %.4g, by more than their noise "
-             "(%.1g): the model overfits, or the validation texts are of another kind (use more "
-             "data, fewer --epochs, or --dropout 0.1)",
+             "(%.1g): the model overfits, or the validation data differs from the training data "
+             "(use more data, fewer --epochs, or --dropout 0.1)",
              val_loss, loss, noise);
     return buf;
 }
@@ -402,17 +402,17 @@ const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t s
         snprintf(
             buf, n,
             "step %llu: the lr is too high: the loss rose from %.4g to %.4g at the start, where it "
-            "should fall (lower the lr 3 to 30 times, --lr %.3g to %.3g, or use --lr auto)",
+            "should fall (make the lr 3 to 30 times lower, --lr %.3g to %.3g, or use --lr auto)",
             s, d->from, d->from + d->rise, d->lr / 3, d->lr / 30);
     else if (first_time(d, TOLD_SWINGS, swings))
         snprintf(buf, n,
                  "step %llu: the loss oscillates: it went up and down %d times in the last %d "
-                 "steps (lower the lr 2 to 10 times, --lr %.3g to %.3g)",
+                 "steps (make the lr 2 to 10 times lower, --lr %.3g to %.3g)",
                  s, SGT_SWINGS, SGT_SWING_STEPS, d->lr / 2, d->lr / 10);
     else if (first_time(d, TOLD_FLAT, flat > 0))
         snprintf(buf, n,
-                 "step %llu: the loss has stayed at %.4g for %u steps (raise the lr 2 to 10 "
-                 "times, --lr %.3g to %.3g)",
+                 "step %llu: the loss has stayed at %.4g for %u steps (make the lr 2 to 10 times "
+                 "higher, --lr %.3g to %.3g)",
                  s, flat, d->blocks / 2 * d->block_steps, 2 * d->lr, 10 * d->lr);
     else if (first_time(d, TOLD_SPIKE,
                         spiked && !d->above && !d->skipping && !(d->told & TOLD_SWINGS)))

@@ -25,13 +25,14 @@ static int no_library(sgt_error *err)
 static int check(const sgt_cuda_library *lib, const char *path, sgt_error *err)
 {
     if (!lib)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "%s: no " SGT_CUDA_LIBRARY_SYMBOL " in it", path);
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "%s: the symbol " SGT_CUDA_LIBRARY_SYMBOL " is missing", path);
     if (lib->interface == SGT_CUDA_INTERFACE && lib->backend == sizeof(sgt_backend) &&
         lib->options == sizeof(sgt_backend_options))
         return SGT_OK;
     return sgt_fail(
         err, SGT_EUNSUPPORTED,
-        "%s is from another build: it is of sgt %.16s, interface %u, and this is sgt " SGT_VERSION
+        "%s is from a different build: it is sgt %.16s, interface %u, but this is sgt " SGT_VERSION
         ", interface %d (build both with one make)",
         path, lib->version, lib->interface, SGT_CUDA_INTERFACE);
 }

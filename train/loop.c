@@ -207,7 +207,7 @@ static void watch_spikes(watch *w, const sgt_metrics *m)
     w->spikes = m->spikes;
     if (w->row == SPIKES_IN_A_ROW)
         sgt_say(&w->t->o->warning,
-                "step %llu: --skip-spikes has skipped %d updates in a row, so these are no spikes "
+                "step %llu: --skip-spikes has skipped %d updates in a row, so these are not spikes "
                 "(start again with a larger --skip-spikes or a lower --lr)",
                 (unsigned long long)m->step + 1, SPIKES_IN_A_ROW);
 }

@@ -166,7 +166,7 @@ static int decide_device(sgt_trainer *t, sgt_error *err)
     if (moved && !t->cuda && !s->given[SGT_SET_PRECISION] &&
         s->step.precision == SGT_PRECISION_TF32) {
         sgt_say(&t->o->warning,
-                "continuing in fp32 on the CPU; the checkpoint is from tf32 on CUDA");
+                "continuing in fp32 on the CPU, but the checkpoint is from tf32 on CUDA");
         s->step.precision = SGT_PRECISION_FP32;
     }
     return sgt_config_take_device(s, t->cuda != NULL, t->cuda || sgt_gemm_has_bf16(), err);
@@ -203,7 +203,7 @@ static int refuse_existing(const sgt_trainer *t, sgt_error *err)
         (sgt_trainer_has_shards(t->o->run) || !sgt_file_gone(sgt_path(work, t->o->run, ".work"))))
         return sgt_fail(
             err, SGT_EUNSUPPORTED,
-            "%s: this folder holds a set of sgt-tokenize, not a run (use another --run)",
+            "%s: this folder holds the output of sgt-tokenize, not a run (use a different --run)",
             t->o->run);
     if (t->o->resume || t->o->force || !sgt_trainer_writes(t)) return SGT_OK;
     int rc = sgt_run_newest(&dir, t->o->run, 0, NULL, err);
@@ -487,11 +487,10 @@ static void compare_machine(const sgt_trainer *t)
     const sgt_backend *b = t->backend;
     if (t->from && (strcmp(st->device, b->name) || strcmp(st->level, b->level) ||
                     strcmp(st->library, b->library)))
-        sgt_say(
-            &t->o->warning,
-            "continuing with %s, %s, %s; the checkpoint is from %s, %s, %s: results will differ "
-            "in the last bits from an uninterrupted run",
-            b->name, b->level, b->library, st->device, st->level, st->library);
+        sgt_say(&t->o->warning,
+                "continuing with %s, %s, %s, but the checkpoint is from %s, %s, %s: results will "
+                "differ in the last bits from those of an uninterrupted run",
+                b->name, b->level, b->library, st->device, st->level, st->library);
 }
 
 /* Open the run directory for writing. This may remove checkpoints, so a barrier first waits until
@@ -678,7 +677,8 @@ static void report_plan(const sgt_trainer *t)
     if (s->overfit)
         sgt_say(&t->o->notice,
                 "--overfit-batch: every step trains on the %" PRIu64
-                " rows of step 0, to test whether the loss can fall (the model is of no other use)",
+                " rows of step 0, to test whether the loss can fall (do not use the resulting "
+                "model for anything else)",
                 rows);
 }
 

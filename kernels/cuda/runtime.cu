@@ -23,7 +23,8 @@ static_assert(cudaErrorECCUncorrectable == 214 && cudaErrorNvlinkUncorrectable =
 static void keep_error(const char *what, cudaError_t e)
 {
     if (e == cudaSuccess) return;
-    const char *unnamed = sgt_cuda_error_is_late((int)e) ? "; --sync-kernels names the launch" : "";
+    const char *unnamed =
+        sgt_cuda_error_is_late((int)e) ? "; find the failed launch with --sync-kernels" : "";
     sgt_cuda_note("%s: %s (CUDA error %d%s)", what, cudaGetErrorString(e), (int)e, unnamed);
     cudaGetLastError();
 }

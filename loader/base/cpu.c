@@ -139,17 +139,18 @@ int sgt_cpu_limit(const char *name, sgt_error *err)
     for (int i = 0; i < NAMES; i++) {
         if (strcmp(name, sgt_cpu_names[i])) continue;
         if (i == AMX_LEVEL && own == AMX_LEVEL && !permitted())
-            return sgt_fail(err, SGT_EUNSUPPORTED,
-                            "amx: Linux does not let this process use it (take a lower level, or "
-                            "auto)");
+            return sgt_fail(
+                err, SGT_EUNSUPPORTED,
+                "amx: Linux does not allow this process to use AMX (use a lower level, or auto)");
         if (i > own)
-            return sgt_fail(err, SGT_EUNSUPPORTED,
-                            "%s: this machine has %s (take a lower level, or auto)", name,
-                            sgt_cpu_names[own]);
+            return sgt_fail(
+                err, SGT_EUNSUPPORTED,
+                "%s: this CPU's highest level is %s (use that or a lower level, or auto)", name,
+                sgt_cpu_names[own]);
         __atomic_store_n(&limit, i, __ATOMIC_RELAXED);
         return SGT_OK;
     }
-    return sgt_fail(err, SGT_EUSAGE, "%s: not one of auto, plain, avx2, avx512, amx", name);
+    return sgt_fail(err, SGT_EUSAGE, "%s: must be one of auto, plain, avx2, avx512, amx", name);
 }
 
 int sgt_cpu_count(void)

@@ -148,8 +148,8 @@ size_t sgt_utf8_mark(const void *bytes, size_t n)
 
 static int refuse_size(const char *name, size_t max, sgt_error *err)
 {
-    return sgt_fail(err, SGT_EFORMAT, "%s: more than the %zu bytes that such a file may have", name,
-                    max);
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: too large: a file of this kind may have at most %zu bytes", name, max);
 }
 
 int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error *err)
@@ -241,8 +241,8 @@ int sgt_pread_all(int fd, void *p, size_t n, uint64_t at, const char *name, sgt_
         if (!got)
             return sgt_fail(
                 err, SGT_EIO,
-                "%s: ends at offset %llu, %zu bytes early (was it cut while being read?)", name,
-                (unsigned long long)at, n);
+                "%s: ends at offset %llu, %zu bytes too early (was it truncated while being read?)",
+                name, (unsigned long long)at, n);
         to += got;
         n -= (size_t)got;
         at += (uint64_t)got;
@@ -268,7 +268,7 @@ int sgt_make_folders(const char *path, sgt_error *err)
      * own entry survives. Ignore errors, because a parent folder without read permission cannot be
      * flushed. */
     if (rc == 0) (void)sgt_sync_parent(path, NULL);
-    else if (errno != EEXIST) return sgt_fail_errno(err, "%s: cannot make this folder", path);
+    else if (errno != EEXIST) return sgt_fail_errno(err, "%s: cannot create this folder", path);
     else if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
         return sgt_fail(err, SGT_EIO, "%s: is a file, not a folder", path);
     return SGT_OK;

@@ -27,8 +27,8 @@ int sgt_json_fits(const char *text, size_t n, size_t most, const char *path, sgt
         values += c == ',' || c == '[' || c == '{';
     }
     if (values <= most) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT, "%s: more than %zu values of JSON, which no such file needs",
-                    path, most);
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: more than %zu JSON values, too many for a file of this kind", path, most);
 }
 
 int sgt_json_object(json_t **out, const char *text, size_t n, size_t most, const char *path,

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEEP "--binary keep takes its bytes"
-#define UNPACK "unpack it, or --filter reads it through a command"
+#define KEEP "--binary keep tokenizes its bytes"
+#define UNPACK "unpack it, or read it through a command with --filter"
 #define UNTAR "unpack it, or --filter 'EXT=tar -xOf {}' reads its files as one document"
-#define TO_PARQUET "--format auto reads Parquet, which Dataset.to_parquet makes of it"
-#define PRINTED "--filter 'EXT=COMMAND' reads it through a command that prints its text"
+#define TO_PARQUET "convert it with Dataset.to_parquet, and read that with --format auto"
+#define PRINTED "read it through a command that prints its text, with --filter 'EXT=COMMAND'"
 #define CONVERT(name)                                                  \
     {                                                                  \
         name, "iconv -f " name " -t UTF-8 converts it", SGT_MAGIC_WIDE \
@@ -24,7 +24,7 @@ typedef struct number {
 static const number numbers[] = {
     {"\037\213\b", 3, {"gzip data", UNPACK, SGT_MAGIC_GZIP}},
     {"\050\265\057\375", 4, {"Zstandard data", UNPACK, SGT_MAGIC_ZSTD}},
-    {"PAR1", 4, {"a Parquet file", "--format auto reads whole ones", SGT_MAGIC_PARQUET}},
+    {"PAR1", 4, {"a Parquet file", "--format auto reads complete ones", SGT_MAGIC_PARQUET}},
     {"\223NUMPY", 6, {"an array with the header of numpy.save", KEEP, SGT_MAGIC_ARRAY}},
     {"ARROW1\0\0", 8, {"an Arrow file", TO_PARQUET, SGT_MAGIC_OTHER}},
     {"\377\377\377\377", 4, {"an Arrow stream", TO_PARQUET, SGT_MAGIC_OTHER}},

@@ -168,14 +168,16 @@ uint64_t sgt_memory_of_siblings(uint32_t least, const char *root)
 int sgt_arena_map(sgt_arena *a, size_t size, int prefault, sgt_error *err)
 {
     if (size > SIZE_MAX - 2 * HUGE)
-        return sgt_fail(err, SGT_ENOMEM, "%zu bytes: more than this machine can address", size);
+        return sgt_fail(err, SGT_ENOMEM,
+                        "cannot allocate %zu bytes: more than this machine can address", size);
     size_t rounded = (size + HUGE - 1) / HUGE * HUGE;
     if (!rounded) rounded = HUGE;
     /* The kernel aligns a mapping only to 4 KiB, so map 2 MiB more than needed. Then unmap what
      * lies before and after the aligned range. */
     char *p = mmap(NULL, rounded + HUGE, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED) return sgt_fail_errno(err, "%zu MiB of memory", rounded >> 20);
+    if (p == MAP_FAILED)
+        return sgt_fail_errno(err, "cannot allocate %zu MiB of memory", rounded >> 20);
     size_t head = (HUGE - ((uintptr_t)p & (HUGE - 1))) & (HUGE - 1);
     if (head) munmap(p, head);
     if (HUGE - head) munmap(p + head + rounded, HUGE - head);
@@ -236,8 +238,8 @@ int sgt_struct_read(void *to, size_t known, const void *from, const char *name, 
     for (size_t i = known; i < size; i++)
         if (((const char *)from)[i])
             return sgt_fail(err, SGT_EUSAGE,
-                            "%s: byte %zu is set, and this library knows %zu (it is older than its "
-                            "header)",
+                            "%s: byte %zu is not 0, but this library supports only the first %zu "
+                            "(it is older than its header: use the same version of both)",
                             name, i, known);
     memset(to, 0, known);
     memcpy(to, from, size < known ? size : known);

@@ -67,8 +67,8 @@ static int read_record(record *r, const char *path, sgt_error *err)
         return errno == ENOENT || errno == ENOTDIR ? 0 : sgt_fail_errno(err, "%s", path);
     if (fd < 0 || (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode)))
         rc = sgt_fail(err, SGT_EIO,
-                      "%s: a link, folder or device, but must be a file that names who writes here "
-                      "(remove it)",
+                      "%s: must be a regular file that names the process that writes here, but is "
+                      "a link, folder or device (remove it)",
                       path);
     else if (pread(fd, r->text, sizeof r->text - 1, 0) < 0) rc = sgt_fail_errno(err, "%s", path);
     r->touched = st.st_mtim;
@@ -106,7 +106,7 @@ static int describe(char text[TEXT], sgt_error *err)
     struct stat space;
     struct utsname u;
     if (getrandom(&mark, sizeof mark, 0) != sizeof mark || uname(&u) < 0)
-        return sgt_fail_errno(err, "cannot describe this process");
+        return sgt_fail_errno(err, "cannot identify this process");
     snprintf(boot, sizeof boot, "%" PRIx64, mark);
     FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
     if (stat("/proc/self/ns/pid", &space) < 0 || !f || !fgets(boot, sizeof boot, f))
@@ -156,8 +156,8 @@ int sgt_owner_lives(const char *path, sgt_claimant *who, sgt_error *err)
     for (int turn = 0; !seen && turn < (*first.text ? TURNS : SILENT_TURNS); turn++) {
         if (turn == SILENT_TURNS && !who->watched++)
             sgt_say(who->notice,
-                    "%s: its owner is not visible from here, so this program waits for up to %d s "
-                    "to see whether it touches this file",
+                    "%s: waiting for up to %d s to see whether the process that this file names is "
+                    "still running (it cannot be looked up from here)",
                     path, TURNS * TURN_MS / 1000);
         const double before = sgt_now();
         poll(NULL, 0, TURN_MS);
@@ -185,8 +185,8 @@ static int lock(sgt_owner *o, const char *folder, const char *name, sgt_claimant
     if (errno == EWOULDBLOCK || errno == EINTR) return 1;
     if (!who->told++)
         sgt_say(who->notice,
-                "%s: cannot be locked on this file system (%s): only files that name their owner "
-                "keep two writers apart",
+                "%s: cannot be locked on this file system (%s): only a file that names the writer, "
+                "not a lock, keeps a second writer out",
                 who->folder, strerror(errno));
     return SGT_OK;
 }
@@ -283,9 +283,10 @@ int sgt_owner_check(sgt_owner *o, sgt_error *err)
     const int lost = o->lost;
     pthread_mutex_unlock(&o->mutex);
     if (!lost) return SGT_OK;
-    return sgt_fail(
-        err, SGT_EUNSUPPORTED,
-        "%s: another program has taken over, or the file was removed, so this one stops", o->path);
+    return sgt_fail(err, SGT_EUNSUPPORTED,
+                    "%s: this file was removed, or replaced by another program that writes here, "
+                    "so this program stops",
+                    o->path);
 }
 
 void sgt_owner_leave(sgt_owner **owner)

@@ -195,7 +195,8 @@ int sgt_blocks_open(sgt_blocks **out, sgt_rings *rings, const sgt_set *set,
     if (o->sampling != SGT_SAMPLING_BLOCK) return SGT_OK;
     if (mix->sets > SGT_BLOCKS_SETS) {
         sgt_say(&o->notice,
-                "blocks of %" PRIu32 " sets would take too much memory: reading windows one by one",
+                "buffering blocks of %" PRIu32
+                " sets would take too much memory: reading windows one by one instead",
                 mix->sets);
         return SGT_OK;
     }

@@ -187,7 +187,7 @@ int sgt_loader_guard_sigbus(sgt_error *err)
         rc = sigaction(SIGBUS, &ours, NULL);
     }
     if (rc < 0) {
-        rc = sgt_fail_errno(err, "the handler of SIGBUS");
+        rc = sgt_fail_errno(err, "cannot install the handler of SIGBUS");
         __atomic_store_n(&guard.ready, 0, __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(&guard.lock);
@@ -212,14 +212,12 @@ static int map_shard(reader *r, uint32_t shard, sgt_error *err)
     if (fd < 0) return fd;
     void *base = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
     if (base == MAP_FAILED)
-        rc =
-            errno == ENOMEM
-                ? sgt_fail(
-                      err, SGT_ENOMEM,
-                      "%s: mapping it: no room for a map of %" PRIu64
-                      " bytes (sysctl vm.max_map_count, ulimit -v; the reader uring needs neither)",
-                      h->path, size)
-                : sgt_fail_errno(err, "%s: mapping it", h->path);
+        rc = errno == ENOMEM ? sgt_fail(err, SGT_ENOMEM,
+                                        "%s: cannot map %" PRIu64
+                                        " bytes: a limit on mappings is reached (raise sysctl "
+                                        "vm.max_map_count or ulimit -v, or use the reader uring)",
+                                        h->path, size)
+                             : sgt_fail_errno(err, "%s: cannot map it into memory", h->path);
     close(fd); /* the mapping keeps the file open */
     if (rc < 0) return rc;
     r->maps[shard] = (map){.base = base, .size = (size_t)size};

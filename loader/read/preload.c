@@ -109,14 +109,13 @@ static int check_memory(const reader *r, uint64_t filled, sgt_error *err)
     int fits = (double)r->bytes * o->copies <= (double)r->all;
     if (fits && (r->bytes <= filled || r->bytes - filled <= m.available)) return SGT_OK;
     if (o->copies > 1) snprintf(each, sizeof each, " in each of %" PRIu32 " processes", o->copies);
-    return sgt_fail(err, o->may_map ? SGT_EUNSUPPORTED : SGT_ENOMEM,
-                    "the set takes %" PRIu64 " MiB%s and %s has %" PRIu64 " MiB of %s%s",
-                    (r->bytes + (1 << 20) - 1) >> 20, each, m.limit,
-                    (fits ? m.available + filled : r->all) >> 20,
-                    fits || r->all < m.total ? "free memory for data" : "memory",
-                    o->may_map ? ""
-                               : ": it cannot be preloaded (use the reader mmap or uring, "
-                                 "which need no memory for it)");
+    return sgt_fail(
+        err, o->may_map ? SGT_EUNSUPPORTED : SGT_ENOMEM,
+        "the set needs %" PRIu64 " MiB%s, but %s has only %" PRIu64 " MiB of %s%s",
+        (r->bytes + (1 << 20) - 1) >> 20, each, m.limit,
+        (fits ? m.available + filled : r->all) >> 20,
+        fits || r->all < m.total ? "free memory for data" : "memory",
+        o->may_map ? "" : " (use the reader mmap or uring, which need no memory for the set)");
 }
 
 static uint64_t count_pieces(const sgt_set_shard *h)

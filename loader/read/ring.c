@@ -58,10 +58,10 @@ static const char *why_no_ring(int error)
     switch (error) {
     case EPERM:
     case EACCES: return "io_uring is forbidden";
-    case ENOSYS: return "this kernel has no io_uring, or an old one";
-    case ENOMEM: return "io_uring is short of memory it may lock";
+    case ENOSYS: return "this kernel has no io_uring, or its io_uring is too old";
+    case ENOMEM: return "io_uring may not lock enough memory (ulimit -l)";
     case EMFILE:
-    case ENFILE: return "io_uring is short of file descriptors (ulimit -n)";
+    case ENFILE: return "io_uring needs more file descriptors than allowed (ulimit -n)";
     default: return "io_uring is unavailable";
     }
 }
@@ -209,7 +209,8 @@ int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, void *memory, 
     int rc = make_ring(r);
     if (rc < 0) {
         free(r);
-        return sgt_fail(err, SGT_EUNSUPPORTED, "%s (the reader mmap needs none)", why_no_ring(-rc));
+        return sgt_fail(err, SGT_EUNSUPPORTED, "%s: use the reader mmap, which does not need it",
+                        why_no_ring(-rc));
     }
     if (memory) {
         r->memory = (struct iovec){memory, bytes};
@@ -322,7 +323,9 @@ static int open_file(sgt_rings *all, const char **remark, const sgt_notice *noti
     if (f->align > most) {
         char buf[128];
         if (!*remark)
-            sgt_say(notice, "%s: direct reads are refused (%s): reading through the page cache",
+            sgt_say(notice,
+                    "%s: the file system refuses direct reads (%s): reading through the page cache "
+                    "instead",
                     all->set->shards[all->open].path, strerror_r(errno, buf, sizeof buf));
         *remark = "through the page cache";
         f->align = 1;

@@ -75,7 +75,7 @@ int sgt_mix_init(sgt_mix *m, const sgt_loader_options *o, sgt_loader_set_info *s
         p->windows_per_epoch = s->windows;
         m->windows += s->windows; /* cannot overflow, since both terms are at most 2^63 */
         if (m->windows > (uint64_t)1 << 63)
-            rc = sgt_fail(err, SGT_EUSAGE, "more than 2^63 windows");
+            rc = sgt_fail(err, SGT_EUSAGE, "the data has more than 2^63 windows");
     }
     if (rc == SGT_OK) compute_shares(m, sets);
     else sgt_mix_free(m);

@@ -143,7 +143,8 @@ typedef struct planner {
 static int fail_memory(const sgt_pack *p, const char *name, sgt_error *err)
 {
     return sgt_fail(err, SGT_ENOMEM,
-                    "%s: packing %" PRIu64 " documents into rows of %" PRIu32 ": out of memory",
+                    "%s: packing %" PRIu64 " documents into rows of %" PRIu32
+                    " tokens: out of memory",
                     name, p->count, p->width);
 }
 
@@ -171,9 +172,9 @@ static int sort_documents(sgt_pack *p, const sgt_pack_source *from, const char *
      * document to enter it is too long, it is cropped. */
     if (p->tokens < p->width)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: its %" PRIu64 " documents have %" PRIu64
-                        " tokens, and a packed row takes %" PRIu32
-                        " (take a shorter sequence length, or more text)",
+                        "%s: its %" PRIu64 " documents have only %" PRIu64
+                        " tokens, but a packed row needs %" PRIu32
+                        " (use a shorter sequence length, or more text)",
                         name, p->count, p->tokens, p->width);
     for (uint64_t s = 0; s <= p->most; s++) first[s + 1] += first[s];
     for (uint64_t n = 0; n < p->count; n++) {

@@ -94,7 +94,8 @@ int sgt_sampler_init(sgt_sampler *s, sgt_sampling sampling, uint64_t seed, uint3
         s->phases[i] = sgt_sampling_of_documents(sampling) ? 0 : phases_of(n, seq);
         s->windows += windows;
         sum += sampling == SGT_SAMPLING_RANDOM ? n - seq : windows;
-        if (sum > (uint64_t)1 << 63) rc = sgt_fail(err, SGT_EUSAGE, "more than 2^63 windows");
+        if (sum > (uint64_t)1 << 63)
+            rc = sgt_fail(err, SGT_EUSAGE, "the data has more than 2^63 windows");
     }
     if (rc == SGT_OK) s->before[shards] = sum;
     else sgt_sampler_free(s);

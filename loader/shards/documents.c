@@ -53,7 +53,7 @@ int sgt_index_read(uint64_t **starts, size_t *count, const char *path, uint64_t 
         if (at[i] >= tokens || (i && at[i] <= at[i - 1]))
             rc = sgt_fail(err, SGT_EFORMAT,
                           "%s: at byte %zu: document %zu starts at token %" PRIu64
-                          ", expected after the one before and below %" PRIu64,
+                          ", but must start after the document before it and below token %" PRIu64,
                           path, 8 * i, i, at[i], tokens);
     if (rc < 0) {
         free(bytes);
@@ -97,8 +97,8 @@ static int find_in(sgt_documents *d, const sgt_set *set, uint32_t shard, int loo
     size_t n = 0;
     if (!index && !megatron && h->eot == SGT_NO_ID)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: no .idx file says where documents start, and no header says what the "
-                        "end-of-text id is",
+                        "%s: the starts of its documents are unknown: there is no .idx file, and "
+                        "no header states the end-of-text id (make the shards with sgt-tokenize)",
                         h->path);
     if (!look && !index && !megatron) {
         d->unlisted[shard] = 1;
@@ -107,8 +107,9 @@ static int find_in(sgt_documents *d, const sgt_set *set, uint32_t shard, int loo
     }
     if (h->head.tokens > UINT32_MAX)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "%s: %" PRIu64 " tokens: documents are found in shards of up to %" PRIu32
-                        " (the other samplings take any)",
+                        "%s: %" PRIu64
+                        " tokens: documents can be found only in shards of at most %" PRIu32
+                        " tokens (other samplings have no such limit)",
                         h->path, h->head.tokens, UINT32_MAX);
     int rc;
     if (megatron) rc = sgt_megatron_read(&starts, &n, &hash, h->path, h->head.tokens, err);

@@ -124,7 +124,8 @@ int sgt_manifest_write(const sgt_manifest *m, const char *folder, sgt_error *err
     if (text) text[n] = '\n';
     int rc =
         text ? sgt_file_put(path, text, n + 1, err)
-             : sgt_fail(err, SGT_ENOMEM, "%s: out of memory, or a name in it is not UTF-8", path);
+             : sgt_fail(err, SGT_ENOMEM,
+                        "%s: cannot write it: out of memory, or a file name is not UTF-8", path);
     json_decref(o);
     free(text);
     return rc;
@@ -139,7 +140,8 @@ typedef struct source {
 
 static int wrong(const source *s, const char *name, const char *wanted)
 {
-    return sgt_fail(s->err, SGT_EFORMAT, "%s: field %s: missing, or not %s", s->path, name, wanted);
+    return sgt_fail(s->err, SGT_EFORMAT, "%s: field %s is missing or not %s", s->path, name,
+                    wanted);
 }
 
 /* Copy the fields f of the JSON object o into the struct `to`, and check their types and ranges. */
@@ -152,11 +154,11 @@ static int read_fields(void *to, const json_t *o, const field *f, const source *
         const char *text = json_string_value(v);
         const size_t length = text ? strlen(text) : 0;
         if (f->optional && !v) continue;
-        if (f->kind == COUNT && n < 0) return wrong(s, f->name, "a whole number from 0");
+        if (f->kind == COUNT && n < 0) return wrong(s, f->name, "a whole number");
         if (f->kind == SMALL && (n < 0 || n > SGT_MOST_IDS))
-            return wrong(s, f->name, "a number up to 1048576");
+            return wrong(s, f->name, "a whole number up to 1048576");
         if (f->kind == HEX && (length != 16 || strspn(text, "0123456789abcdef") != 16))
-            return wrong(s, f->name, "16 hex digits in a string");
+            return wrong(s, f->name, "a string of 16 hex digits");
         if (f->kind == TEXT && (!length || length >= f->size))
             return wrong(s, f->name, "a short string");
         if (f->kind == COUNT) *(uint64_t *)at = (uint64_t)n;
@@ -193,7 +195,7 @@ static int read_shards(sgt_manifest *m, const json_t *o, const source *s)
         int rc = read_shard(d, json_array_get(list, m->count), s);
         if (rc < 0) return rc;
         if (d->tokens > (m->foreign ? MOST_TOKENS : SGT_SHARD_MAX_TOKENS))
-            return wrong(s, "tokens", "what a shard can hold");
+            return wrong(s, "tokens", "a number of tokens that a shard can have");
     }
     return SGT_OK;
 }

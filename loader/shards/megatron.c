@@ -66,8 +66,8 @@ int sgt_megatron_beside(const char *shard, sgt_error *err)
     if (n < 0 && errno != EISDIR && errno != ESPIPE) rc = sgt_fail_errno(err, "%s", path);
     else if (n >= (ssize_t)sizeof OLD && memcmp(head, OLD, sizeof OLD) == 0)
         rc = sgt_fail(err, SGT_EUNSUPPORTED,
-                      "%s: at byte 0: TNTIDX, the index that Megatron-LM wrote before MMIDIDX: sgt "
-                      "reads the latter",
+                      "%s: at byte 0: TNTIDX, an index of an old Megatron-LM: sgt reads only "
+                      "MMIDIDX (make it again with a newer Megatron-LM)",
                       path);
     close(fd);
     return rc;
@@ -92,8 +92,8 @@ static int check_type(megatron_index *x, unsigned type, sgt_error *err)
     if (type == UINT16 || type == INT16 || type == INT32) return SGT_OK;
     if (type < sizeof bits / sizeof *bits && names[type])
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "%s: at byte %d: type %u, %s: %d-bit tokens: sgt reads uint16, int16 and "
-                        "int32, which Megatron-LM writes",
+                        "%s: at byte %d: the tokens have type %u (%s, %d bits), but sgt reads only "
+                        "uint16, int16 and int32",
                         x->path, TYPE_AT, type, names[type], bits[type]);
     return sgt_fail(err, SGT_EFORMAT, "%s: at byte %d: type %u, expected 8 (uint16) or 4 (int32)",
                     x->path, TYPE_AT, type);
@@ -119,11 +119,11 @@ static int read_header(megatron_index *x, sgt_error *err)
     x->begins = COLUMNS_AT + 4 * x->sequences;
     x->bounds = COLUMNS_AT + 12 * x->sequences;
     if (wanted && (wanted == room || wanted + x->sequences == room)) return SGT_OK;
-    return sgt_fail(
-        err, SGT_EFORMAT,
-        "%s: %zu bytes, but at byte %d it says %" PRIu64 " sequences and %" PRIu64
-        " bounds of documents, 12 and 8 bytes each (cut short or not whole; make it again)",
-        x->path, x->size, COUNTS_AT, x->sequences, x->entries);
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: %zu bytes, but its header (at byte %d) says %" PRIu64
+                    " sequences of 12 bytes and %" PRIu64
+                    " document bounds of 8 bytes (cut short or damaged: make it again)",
+                    x->path, x->size, COUNTS_AT, x->sequences, x->entries);
 }
 
 /* ---- the columns of the .idx ---- */
@@ -139,19 +139,19 @@ static int check_sequences(const megatron_index *x, uint64_t size, sgt_error *er
         if (tokens < 0 || (uint64_t)tokens > (size - at) / x->width)
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: at byte %" PRIu64 ": sequence %" PRIu64 " has %" PRId32
-                            " tokens, expected at most the %" PRIu64 " that are left of the .bin",
+                            " tokens, but only %" PRIu64 " are left in the .bin",
                             x->path, place, i, tokens, (size - at) / x->width);
         if (begins != at)
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: at byte %" PRIu64 ": sequence %" PRIu64 " begins at byte %" PRId64
-                            " of the .bin, expected %" PRIu64 ", where the one before ends",
+                            " of the .bin, expected %" PRIu64 ", where the sequence before it ends",
                             x->path, x->begins + 8 * i, i, (int64_t)begins, at);
         at += x->width * (uint64_t)tokens;
     }
     if (at == size) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
                     "%s: its sequences have %" PRIu64 " tokens, but the .bin has %" PRIu64
-                    " (they do not belong together, or one is cut short)",
+                    " (the two files do not belong together, or one was cut short)",
                     x->path, at / x->width, size / x->width);
 }
 
@@ -171,8 +171,8 @@ static int list_documents(const megatron_index *x, uint64_t size, uint64_t *star
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: at byte %" PRIu64 ": document %" PRIu64
                             " begins with sequence %" PRId64
-                            ", expected 0 first, none below the one before, and last the number of "
-                            "sequences, %" PRIu64,
+                            ", but these numbers must begin with 0, never decrease, and end with "
+                            "the number of sequences, %" PRIu64,
                             x->path, x->bounds + 8 * i, i, (int64_t)bound, x->sequences);
         uint64_t to = bound < x->sequences ? get64(x->bytes + x->begins + 8 * bound) : size;
         if (to > from) starts[(*count)++] = from / x->width;
@@ -207,7 +207,9 @@ int sgt_megatron_read(uint64_t **starts, size_t *count, uint64_t *hash, const ch
     int rc = sgt_megatron_beside(shard, err);
     *count = 0;
     if (rc == 0)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: its .idx is gone, or no longer Megatron-LM's", shard);
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: its .idx file was removed, or is no longer an index of Megatron-LM",
+                      shard);
     if (rc > 0)
         rc = sgt_file_get(&x.bytes, &x.size, sgt_index_path(x.path, shard), SIZE_MAX / 2, err);
     if (rc == SGT_OK) rc = read_header(&x, err);

@@ -110,7 +110,7 @@ static int compare_listed(sgt_set_shard *h, const sgt_manifest *m, const sgt_man
     if (!head->revision || !m->vocab || (head->vocab == m->vocab && head->eot == m->eot))
         return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
-                    "%s: at byte 16: %" PRIu32 " ids, end of text %" PRIu32
+                    "%s: at byte 16: a vocabulary of %" PRIu32 " ids with end-of-text id %" PRIu32
                     ", but %.*smanifest.json says %" PRIu32 " and %" PRIu32,
                     h->path, head->vocab, head->eot, folder, h->path, m->vocab, m->eot);
 }
@@ -198,9 +198,10 @@ static int one_name(const sgt_set *s, uint32_t first, const char *folder, const 
     for (uint32_t i = first + 1; i < s->count; i++) {
         const char *other = base_name(s->shards[i].path);
         if (strncmp(other, name, (size_t)(find_word(name, split) - name) + 1))
-            return sgt_fail(err, SGT_EFORMAT,
-                            "%s: %s and %s belong to two sets (put each into a folder of its own)",
-                            folder, name, other);
+            return sgt_fail(
+                err, SGT_EFORMAT,
+                "%s: %s and %s belong to different sets (put each set into its own folder)", folder,
+                name, other);
     }
     return SGT_OK;
 }
@@ -297,7 +298,8 @@ static int read_manifest(sgt_manifest *m, const char *folder, int raw, sgt_error
     int rc = raw ? SGT_OK : sgt_manifest_find(m, folder, err);
     if (rc < 0 || m->options || sgt_file_gone(sgt_path(path, folder, ".work"))) return rc;
     return sgt_fail(err, SGT_EFORMAT,
-                    "%s: unfinished (the same sgt-tokenize command again finishes it)", folder);
+                    "%s: unfinished (run the same sgt-tokenize command again to finish it)",
+                    folder);
 }
 
 int sgt_set_check_alike(sgt_set *s, sgt_error *err)
@@ -312,16 +314,17 @@ int sgt_set_check_alike(sgt_set *s, sgt_error *err)
         if (h->head.width != whole->head.width)
             rc = sgt_fail(err, SGT_EFORMAT,
                           "%s: %zu-bit ids, but %s has %zu-bit ones: shards that are read together "
-                          "share one vocabulary",
+                          "must share a vocabulary",
                           h->path, 8 * h->head.width, whole->path, 8 * whole->head.width);
         else if (h->head.vocab && h->head.vocab != sized->head.vocab)
             rc = sgt_fail(err, SGT_EFORMAT,
                           "%s: a vocabulary of %" PRIu32 ", but %s has %" PRIu32
-                          ": shards of one set share one",
+                          ": shards of one set must share a vocabulary",
                           h->path, h->head.vocab, sized->path, sized->head.vocab);
         else if (h->head.fingerprint && h->head.fingerprint != marked->head.fingerprint)
             rc = sgt_fail(err, SGT_EFORMAT,
-                          "%s: vocabulary %016" PRIx64 ", but %s has %016" PRIx64 ": %s share one",
+                          "%s: vocabulary %016" PRIx64 ", but %s has %016" PRIx64
+                          ": %s must share a vocabulary",
                           h->path, h->head.fingerprint, marked->path, marked->head.fingerprint,
                           marked < own ? "sets that are mixed" : "shards of one set");
         if (rc < 0) rc = sgt_set_keep_damage(s, h, rc, err);
@@ -352,15 +355,17 @@ static int fail_short(const char *path, const sgt_set_shard *longest, uint64_t w
                       sgt_error *err)
 {
     if (window == 1)
-        return sgt_fail(err, SGT_EFORMAT, "%s: no shard has a token (%s has none)", path,
+        return sgt_fail(err, SGT_EFORMAT, "%s: its shards have no tokens (the first is %s)", path,
                         longest->path);
     if (longest->head.tokens < 2)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: no shard has two tokens (a row and its targets take more text)", path);
+                        "%s: every shard has fewer than two tokens, but a row and its targets need "
+                        "two (tokenize more text)",
+                        path);
     return sgt_fail(err, SGT_EFORMAT,
-                    "%s: rows of %" PRIu64 " tokens need a shard of %" PRIu64
-                    " or more, and the longest, %s, has %" PRIu64
-                    " (take a sequence length of at most %" PRIu64 ", or more text)",
+                    "%s: rows of %" PRIu64 " tokens need a shard of at least %" PRIu64
+                    ", but the longest, %s, has only %" PRIu64
+                    " (use a sequence length of at most %" PRIu64 ", or more text)",
                     path, window - 1, window, longest->path, longest->head.tokens,
                     longest->head.tokens - 1);
 }
@@ -387,8 +392,8 @@ static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_option
     if (kept == s->first) rc = fail_short(path, longest, window, err);
     else if (kept < s->count)
         sgt_say(&o->notice,
-                "%s: left out %" PRIu32 " of %" PRIu32 " shards with fewer than the %" PRIu64
-                " tokens of a window (%s has %" PRIu64 ")",
+                "%s: skipping %" PRIu32 " of %" PRIu32 " shards, which have fewer than the %" PRIu64
+                " tokens of a window (the longest of these, %s, has %" PRIu64 ")",
                 path, s->count - kept, all, window, longest->path, longest->head.tokens);
     s->skipped += s->count - kept;
     while (s->count > kept) free(s->shards[--s->count].path);
@@ -407,13 +412,13 @@ int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_
                     : sgt_set_add(s, path, o->raw ? o->raw : -1, err);
     if (rc == SGT_OK && s->count == s->first)
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: no %s shards in it, %s_*.bin (sgt-tokenize%s makes them)", path,
+                      "%s: no %s shards (%s_*.bin) in it: make them with sgt-tokenize%s", path,
                       o->split, o->split, strcmp(o->split, "val") ? "" : " --split 5%");
     /* Give no notice for validation shards. A run opens them after the training shards, which have
      * the same format and for which the notice has been given. */
     if (rc == SGT_OK && folder && s->shards[s->first].raw < 0 && strcmp(o->split, "val") != 0 &&
         s->shards[s->first].head.format == SGT_SHARD_RAW)
-        sgt_say(&o->notice, "%s has no header: read as nanoGPT's, 16-bit ids",
+        sgt_say(&o->notice, "%s has no header: reading it as nanoGPT's 16-bit ids",
                 s->shards[s->first].path);
     if (rc == SGT_OK) rc = decide_vocabulary(s, o->vocab, err);
     s->hash = m.hash;
@@ -455,7 +460,8 @@ int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err)
     int rc = record_file(&now, fd, err);
     if (rc == SGT_OK && (now.head.tokens != h->head.tokens || !same_file(&now.file, &h->file)))
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: written or replaced since the set was opened (open it again)", h->path);
+                      "%s: was written or replaced after the set was opened (open the set again)",
+                      h->path);
     if (rc == SGT_OK) return fd;
     close(fd);
     return rc;

@@ -111,8 +111,8 @@ static int check_tokens(const uint8_t *head, size_t n, uint64_t size, const char
                         sgt_error *err)
 {
     static const char *const advice[] = {
-        [SGT_MAGIC_OTHER] = "sgt-tokenize makes tokens of text",
-        [SGT_MAGIC_ARRAY] = "numpy's tofile writes 16-bit ids without it",
+        [SGT_MAGIC_OTHER] = "tokenize text with sgt-tokenize",
+        [SGT_MAGIC_ARRAY] = "write 16-bit ids without a header with numpy's tofile",
         [SGT_MAGIC_WIDE] = "if it holds ids, give it a name that ends in .bin"};
     const sgt_magic *m = sgt_magic_of(head, n);
     if (!m && (!n || (n < LEAST_TEXT && sgt_shard_is_bin(path)))) return SGT_OK;
@@ -125,7 +125,7 @@ static int check_tokens(const uint8_t *head, size_t n, uint64_t size, const char
     const size_t mark = sgt_utf8_mark(head, n);
     if (!m && !is_text(head, n)) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
-                    "%s: %s, not 16-bit tokens (sgt-tokenize %s OUT/ makes tokens of it)", path,
+                    "%s: %s, not 16-bit tokens (tokenize it with sgt-tokenize %s OUT/)", path,
                     m                                        ? m->what
                     : head[mark] == '{' || head[mark] == '[' ? "JSON"
                                                              : "text",
@@ -142,19 +142,19 @@ static int check_width(const uint8_t *head, size_t n, uint64_t size, int bits, c
     for (size_t i = 3; i < n && bits == 32 && size % 4 == 0; i += 4)
         if (get16(head + i - 1) >= SGT_MOST_IDS >> 16)
             return sgt_fail(err, SGT_EUNSUPPORTED,
-                            "%s: no 32-bit ids: token %zu would be %u, and no vocabulary has as "
-                            "many (--raw 16 reads 16-bit ids, Python raw=16)",
+                            "%s: not 32-bit ids: token %zu would be %u, which no vocabulary has "
+                            "(read 16-bit ids with --raw 16, in Python with raw=16)",
                             path, i / 4, (uint32_t)get16(head + i - 1) << 16 | get16(head + i - 3));
     if (width <= bits) return SGT_OK;
-    return sgt_fail(err, SGT_EUNSUPPORTED,
-                    width == 32
-                        ? "%s: 32-bit ids without a header, not 16-bit ones (sgt-inspect and "
-                          "sgt-bench loader read them with --raw 32, Python with raw=32; sgt-train "
-                          "and sgt-eval need a header)"
-                        : "%s: 64-bit ids without a header: sgt reads 16-bit and 32-bit ones "
-                          "(numpy.fromfile(FILE, 'u8').astype('u4').tofile(NEW), then --raw "
-                          "32)",
-                    path);
+    return sgt_fail(
+        err, SGT_EUNSUPPORTED,
+        width == 32
+            ? "%s: 32-bit ids without a header, not 16-bit ones (sgt-inspect and "
+              "sgt-bench loader read them with --raw 32, Python with raw=32; sgt-train "
+              "and sgt-eval need a header)"
+            : "%s: 64-bit ids without a header: sgt reads only 16-bit and 32-bit ids (convert them "
+              "with numpy.fromfile(FILE, 'u8').astype('u4').tofile(NEW), then use --raw 32)",
+        path);
 }
 
 /* Fill in *h for a file that begins with head[n], which is not sgt's magic number. It may be a .bin
@@ -178,9 +178,10 @@ static int foreign_header(sgt_shard_header *h, uint64_t size, const uint8_t *hea
                         path, magic, SGT_SHARD_MAGIC);
     const size_t width = (size_t)bits / 8;
     if (size % width)
-        return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " bytes: a file of %d-bit tokens has %s",
-                        path, size, bits,
-                        width == 2 ? "an even number of them" : "a multiple of 4");
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: %" PRIu64
+                        " bytes: the size of a file of %d-bit tokens must be a multiple of %zu",
+                        path, size, bits, width);
     *h = (sgt_shard_header){.tokens = size / width,
                             .width = width,
                             .format = beside ? SGT_SHARD_MEGATRON : SGT_SHARD_RAW};
@@ -208,12 +209,12 @@ static int read_own_words(sgt_shard_header *h, const uint32_t *words, const char
     if (h->vocab > SGT_MOST_IDS || (h->vocab && h->width != sgt_id_width(h->vocab)))
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: at byte 16: a vocabulary of %" PRIu32
-                        ", which %zu-bit ids cannot have",
+                        " ids does not match the %zu-bit ids of this file",
                         path, h->vocab, 8 * h->width);
     if (h->vocab && h->eot >= h->vocab)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: at byte 20: end-of-text id %" PRIu32
-                        ", expected below the vocabulary's %" PRIu32,
+                        ", expected an id below the vocabulary size, %" PRIu32,
                         path, h->eot, h->vocab);
     return SGT_OK;
 }
@@ -249,13 +250,13 @@ static int read_header(sgt_shard_header *h, int fd, const char *path, int raw, s
 
     sgt_shard_header got = {.tokens = words[2], .width = wide ? 4 : 2, .data = SGT_SHARD_HEADER};
     if (got.tokens > SGT_SHARD_MAX_TOKENS)
-        return sgt_fail(err, SGT_EFORMAT, "%s: at byte 8: %" PRId32 " tokens", path,
+        return sgt_fail(err, SGT_EFORMAT, "%s: at byte 8: the number of tokens is %" PRId32, path,
                         (int32_t)got.tokens);
     uint64_t wanted = sgt_shard_bytes(&got);
     if (size != wanted)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: %" PRIu64 " bytes, but its header says %" PRIu64
-                        " tokens, which make %" PRIu64 " (%s; make it again)",
+                        " tokens, which take %" PRIu64 " (%s: make it again)",
                         path, size, got.tokens, wanted, size < wanted ? "cut short" : "too long");
     if ((rc = read_own_words(&got, words, path, err)) < 0) return rc;
     *h = got;
@@ -266,7 +267,7 @@ int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *er
 {
     /* O_NONBLOCK, because opening a FIFO would wait for a writer before read_header refuses it */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return sgt_fail_path(err, path, "sgt-tokenize makes a folder of shards");
+    if (fd < 0) return sgt_fail_path(err, path, "make a folder of shards with sgt-tokenize");
     int rc = read_header(h, fd, path, raw, err);
     if (rc < 0) {
         close(fd);

@@ -101,7 +101,7 @@ Test(cpu, limit_lowers_and_refuses)
     cr_assert_eq(sgt_cpu_limit("amx", &err), sgt_cpu_amx() ? SGT_OK : SGT_EUNSUPPORTED);
     must(sgt_cpu_limit("auto", why));
     expect_failure(sgt_cpu_limit("sse9", why), SGT_EUSAGE,
-                   "sse9: not one of auto, plain, avx2, avx512, amx");
+                   "sse9: must be one of auto, plain, avx2, avx512, amx");
     cr_assert_geq(sgt_cpu_count(), 1);
     cr_assert(sgt_cpu_threads(0, 0) >= 1 && sgt_cpu_threads(1, 0) <= sgt_cpu_count());
     cr_assert_eq(sgt_cpu_threads(1, 1), 1);
@@ -182,7 +182,7 @@ Test(file, failures_name_the_file, .init = enter_folder, .fini = leave_folder)
                    "nowhere: No such file or directory");
     must(sgt_file_put("big", "0123456789", 10, why));
     expect_failure(sgt_file_get(&text, &n, "big", 9, why), SGT_EFORMAT,
-                   "big: more than the 9 bytes that such a file may have");
+                   "big: too large: a file of this kind may have at most 9 bytes");
     expect_failure(sgt_file_get(&text, &n, ".", 1 << 20, why), SGT_EIO,
                    ".: is a folder, not a file");
     cr_assert_eq(mkfifo("pipe", 0600), 0);
@@ -191,8 +191,9 @@ Test(file, failures_name_the_file, .init = enter_folder, .fini = leave_folder)
     expect_failure(sgt_file_put("pipe", "x", 1, why), SGT_EIO, "pipe: is not a regular file");
     expect_failure(sgt_make_folders("big/x", why), SGT_EIO, "big: is a file, not a folder");
     int fd = open("big", O_RDONLY);
-    expect_failure(sgt_pread_all(fd, &byte, 1, 10, "big", why), SGT_EIO,
-                   "big: ends at offset 10, 1 bytes early (was it cut while being read?)");
+    expect_failure(
+        sgt_pread_all(fd, &byte, 1, 10, "big", why), SGT_EIO,
+        "big: ends at offset 10, 1 bytes too early (was it truncated while being read?)");
     close(fd);
 }
 
@@ -297,7 +298,7 @@ Test(json, values_are_counted_before_they_are_parsed)
         cr_expect_eq(sgt_json_fits(text, n, cases[i].values - 1, "f", &err), SGT_EFORMAT, "%s",
                      cases[i].text);
     }
-    cr_expect_str_eq(err.text, "f: more than 0 values of JSON, which no such file needs");
+    cr_expect_str_eq(err.text, "f: more than 0 JSON values, too many for a file of this kind");
 }
 
 /* ---- threads ---- */

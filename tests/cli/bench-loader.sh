@@ -58,9 +58,9 @@ stderr_is 'sgt-bench loader: using --seq-len 8: no shard has 1025 tokens, which 
 stdout_has '"seq": 8'
 run_failure_about 'sgt-bench loader: ' sgt-bench loader short --seq-len 9
 stderr_has 'short/train_000000.bin'
-run_failure 'nowhere: No such file or directory (sgt-tokenize makes a folder of shards)' sgt-bench loader nowhere
+run_failure 'nowhere: No such file or directory (make a folder of shards with sgt-tokenize)' sgt-bench loader nowhere
 run 1 sgt-bench loader set --sampling documents --seconds .01
-stderr_has 'sgt-bench loader: set: no document starts in it: '
+stderr_has 'sgt-bench loader: set: no documents found: '
 mkdir words
 shard words/train_000000.bin 50256 5 6 7 50256 8 9
 run 0 sgt-bench loader words --sampling documents --seq-len 4 --batch-size 2 --seconds .01 --loader mmap

@@ -198,7 +198,7 @@ run 0 sgt-train --quiet --data their-files --run masked --device cpu --model 1x8
     --document-mask
 grep -q '"eos_token_id": 0' masked/step-*/config.json || fail 'the end of text is not in the checkpoint'
 run_usage "--vocab small: not the vocabulary beside the model $model (leave --vocab out)" $score --vocab small --data other
-run_failure 'set: no val shards in it, val_*.bin (sgt-tokenize --split 5% makes them)' \
+run_failure 'set: no val shards (val_*.bin) in it: make them with sgt-tokenize --split 5%' \
     $score --data set
 run_usage '--seq-len 2000: the model has only 1024 positions (use a shorter --seq-len)' $score --data set --seq-len 2000
 

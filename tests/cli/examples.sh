@@ -41,7 +41,7 @@ for library in "$LIB/libsgt-loader.a -lxxhash -luring -ljansson" "$shared -lsgt-
     [ "$(head -1 .stdout)" = 'batch 123456789 loss 4.8520' ] || fail "the first is $(head -1 .stdout)"
     stdout_matches '^batch 123456790 loss'
     run 1 ./train nowhere 1
-    stderr_is 'train: nowhere: No such file or directory (sgt-tokenize makes a folder of shards)'
+    stderr_is 'train: nowhere: No such file or directory (make a folder of shards with sgt-tokenize)'
     stdout_is ''
 done
 

@@ -52,7 +52,7 @@ stderr_is 'sgt-train: --data set: its tokens are not those that the run was trai
 # Every program reports the damage in a damaged file.
 megatron wide 5 2 1
 ids 1 0 0 0 2 0 0 0 3 0 0 0 > wide.bin
-wide='wide.idx: at byte 17: type 5, int64: 64-bit tokens: sgt reads uint16, int16 and int32, which Megatron-LM writes'
+wide='wide.idx: at byte 17: the tokens have type 5 (int64, 64 bits), but sgt reads only uint16, int16 and int32'
 run_failure "$wide" sgt-inspect wide
 run_failure "$wide" sgt-bench loader wide --seq-len 1
 run_failure "$wide" sgt-train --data wide --run run2 --model 1x8x1 --seq-len 1 --device cpu
@@ -60,7 +60,7 @@ absent run2
 megatron short 8 2 2
 ids 1 2 3 > short.bin
 run 1 sgt-inspect short --verify
-stderr_is 'sgt-inspect: short.idx: at byte 38: sequence 1 has 2 tokens, expected at most the 1 that are left of the .bin'
+stderr_is 'sgt-inspect: short.idx: at byte 38: sequence 1 has 2 tokens, but only 1 are left in the .bin'
 
 # shards with modded-nanogpt's names
 mkdir fineweb10B
@@ -81,7 +81,7 @@ run 0 sgt-train --quiet --data fineweb10B --run run3 --model 1x8x1 --seq-len 1 -
 check 'evaluated on its val split' grep -q '"val_loss"' run3/log.jsonl
 shard fineweb10B/tiny_train.bin 1 2
 run 1 sgt-inspect fineweb10B
-stderr_is 'sgt-inspect: fineweb10B: fineweb_train_000001.bin and tiny_train.bin belong to two sets (put each into a folder of its own)'
+stderr_is 'sgt-inspect: fineweb10B: fineweb_train_000001.bin and tiny_train.bin belong to different sets (put each set into its own folder)'
 
 # files of nanoGPT
 mkdir nano
@@ -89,7 +89,7 @@ ids 15496 995 0 > nano/train.bin
 ids 198 198 > nano/val.bin
 run_says 'Hello world!' sgt-inspect nano --raw 16 --decode 0:5
 run_prints_like '"reader": "preload"' sgt-bench loader nano --raw 16 --seq-len 1 --batch-size 2 --loader preload --json
-no_header="nano/train.bin has no header: read as nanoGPT's, 16-bit ids"
+no_header="nano/train.bin has no header: reading it as nanoGPT's 16-bit ids"
 run_says 'Hello world!' sgt-inspect nano --decode 0:5
 run_silent sgt-bench loader nano --seq-len 1 --batch-size 2 --loader mmap --json --quiet
 run_notes "sgt-bench loader: $no_header" sgt-bench loader nano --seq-len 1 --batch-size 2 --loader mmap --json
@@ -138,7 +138,7 @@ done
 run 1 sgt-train --data wide32/shards --run run6 --model 1x8x1 --seq-len 4 --device cpu
 stderr_is "sgt-train: wide32/shards/train_000000.bin: $why"
 absent run6
-wide='no 32-bit ids: token 0 would be 65223680, and no vocabulary has as many (--raw 16 reads 16-bit ids, Python raw=16)'
+wide='not 32-bit ids: token 0 would be 65223680, which no vocabulary has (read 16-bit ids with --raw 16, in Python with raw=16)'
 ids 15360 995 0 198 > narrow16.bin
 run_failure "narrow16.bin: $wide" sgt-inspect --raw 32 narrow16.bin
 run_failure "narrow16.bin: $wide" sgt-bench loader --raw 32 narrow16.bin --seq-len 1 --batch-size 1
@@ -161,7 +161,7 @@ for name in '--raw 32 four/nano' four/megatron four/llmc; do
     # shellcheck disable=SC2086
     run_prints_like '"output": "i32-rows"' sgt-bench loader $name --seq-len 3 --batch-size 1 --loader preload --json
     # shellcheck disable=SC2086
-    run_usage "${name##* }: ids of 4 bytes do not fit rows of u16 (take i32 or i64)" \
+    run_usage "${name##* }: 4-byte ids do not fit into u16 rows (use i32 or i64)" \
         sgt-bench loader $name --seq-len 3 --batch-size 1 --loader preload --outputs u16
 done
 run_failure_about 'its text is not known here (no tokenizer.json is beside the data)' sgt-inspect four/llmc --decode 0
@@ -174,7 +174,7 @@ ids32 5 5 > five32.bin
 mkdir five && { le32 20240801 && le32 7 && le32 2 && head -c 1012 /dev/zero && cat five32.bin; } > five/train_000000.bin
 run 0 sgt-inspect --compare narrow.bin five/train_000000.bin
 { le32 20240520 && le32 1 && le32 2 && head -c 1012 /dev/zero && cat narrow.bin; } > five/train_000001.bin
-alike='shards that are read together share one vocabulary'
+alike='shards that are read together must share a vocabulary'
 run_failure "five/train_000001.bin: 16-bit ids, but five/train_000000.bin has 32-bit ones: $alike" \
     sgt-inspect --compare five narrow.bin
 run_failure "five/train_000001.bin: 16-bit ids, but five/train_000000.bin has 32-bit ones: $alike" sgt-inspect --verify five
@@ -190,7 +190,7 @@ run_prints 'val            shards 1, tokens 2' sgt-inspect four/nano --raw 32
 # A text file passed as data is not read as tokens unless --raw is given.
 yes 'It was the best of times.' | head -c 4096 > book.bin
 run 1 sgt-bench loader book.bin --seq-len 4 --batch-size 2
-stderr_is 'sgt-bench loader: book.bin: text, not 16-bit tokens (sgt-tokenize book.bin OUT/ makes tokens of it)'
+stderr_is 'sgt-bench loader: book.bin: text, not 16-bit tokens (tokenize it with sgt-tokenize book.bin OUT/)'
 run 0 sgt-inspect --raw 16 book.bin
 fact tokens 2,048
 run_prints_like '"reader": "mmap"' sgt-bench loader book.bin --raw 16 --seq-len 4 --batch-size 2 --loader mmap --json

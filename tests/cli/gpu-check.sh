@@ -73,7 +73,7 @@ case "$*" in *--self-check*)
     i=0 # until the clocks are there
     until [ -s gpu-check.jsonl.clocks ] || [ $((i += 1)) -gt 600 ]; do sleep 0.1; done
     [ "$SAY" != out ] || printf '{"device": "it", "libraries": {"driver": "13.1"}, "paths": [{"verdict": "out"}]}\n'
-    [ "$SAY" != out ] || { echo 'sgt-train: self-check: 1 of 1 paths is out' >&2 && exit 1; }
+    [ "$SAY" != out ] || { echo 'sgt-train: self-check: 1 of 1 paths did not pass' >&2 && exit 1; }
     echo '{"device": "it", "libraries": {"driver": "13.0.0", "cudnn": "9.19.0"},'
     echo '"paths": [{"path": "a", "verdict": "ok"}, {"path": "b", "verdict": "ok"}]}' && exit 0 ;;
 esac
@@ -284,7 +284,7 @@ stdout_has 'info step again, '
 gpu 0 virtual last
 stdout_has 'skip compute-sanitizer racecheck, cuda_attention_hopper_bf16: ========= Error: Device not supported'
 gpu 1 out versions
-stdout_has 'fail self-check: exit 1: sgt-train: self-check: 1 of 1 paths is out'
+stdout_has 'fail self-check: exit 1: sgt-train: self-check: 1 of 1 paths did not pass'
 json_has ' "libraries": {"driver": "13.1"}'
 gpu 1 cudnn versions first
 stdout_matches '^fail attention by cuDNN: it is installed, but was not used: .* sm_90, our attention; .* own \(cuDNN: no\)$'

@@ -69,10 +69,10 @@ hostile 'd/\x1b]0;owned\x07\xc2\x9b31m.bin: missing, but d/manifest.json lists i
 manifest 'train_000000.bin\u0000/../../outside.bin'
 hostile 'd/manifest.json: line 1: \u0000 is not allowed' sgt-inspect d
 manifest train_000000.bin 9223372036854775807
-hostile 'field tokens: missing, or not what a shard can hold' sgt-inspect d
+hostile 'field tokens is missing or not a number of tokens that a shard can have' sgt-inspect d
 for file in deep many; do
     { printf '{"version":1,"options":' && cat $file.json && printf '}'; } > d/manifest.json
-    [ $file = deep ] && message='maximum parsing depth reached' || message='values of JSON, which no such file needs'
+    [ $file = deep ] && message='maximum parsing depth reached' || message='JSON values, too many for a file of this kind'
     hostile "$message" sgt-inspect d
     hostile "$message" sgt-train --data d --run r --device cpu
 done
@@ -115,7 +115,7 @@ hostile 'd/train_000000.idx: at byte 16: document 2 starts at token 153601' $doc
 head -c 8 /dev/zero | tr '\0' '\377' > d/train_000000.idx
 hostile 'starts at token 18446744073709551615' $documents
 truncate -s 16G d/train_000000.idx 2> .truncate || skip "no file of 16 GiB here: $(cat .truncate)"
-hostile 'd/train_000000.idx: more than the 1228808 bytes' $documents
+hostile 'd/train_000000.idx: too large: a file of this kind may have at most 1228808 bytes' $documents
 hostile 'd/train_000000.idx' sgt-inspect d --verify
 rm d/train_000000.idx
 
@@ -162,7 +162,7 @@ tensors "{\"a\":$(deep)}" 0
 damaged 'maximum parsing depth reached'
 again
 { le64 $(wc -c < many.json) && cat many.json; } > hurt/model.safetensors
-damaged 'more than 262144 values of JSON'
+damaged 'more than 262144 JSON values'
 again
 patch hurt/model.safetensors 7 255
 damaged 'a header of'
@@ -178,7 +178,7 @@ for file in /etc/passwd ../outside.bin .. ''; do
     hostile "$message" sgt-train $small --run r --init hurt --steps 1
 done
 { printf '{"weight_map":' && cat many.json && printf '}'; } > hurt/model.safetensors.index.json
-hostile 'values of JSON' sgt-train $small --run r --init hurt --steps 1
+hostile 'JSON values' sgt-train $small --run r --init hurt --steps 1
 absent r
 for file in config state; do
     again
@@ -245,7 +245,7 @@ mkdir v
 { printf '{"model":{"vocab":{},"merges":' && cat deep.json && printf '}}'; } > v/tokenizer.json
 vocabulary 'maximum parsing depth reached'
 { printf '{"model":{"vocab":{},"merges":' && cat many.json && printf '}}'; } > v/tokenizer.json
-vocabulary 'more than 5242880 values of JSON'
+vocabulary 'more than 5242880 JSON values'
 sed 's/"id": *[0-9]*/"id":0/' "$ROOT/tests/data/vocab/o200k/tokenizer.json" > v/tokenizer.json
 vocabulary 'two tokens have id 0'
 rm v/tokenizer.json
@@ -257,7 +257,7 @@ vocabulary 'v: more than 2097152 merges'
 most=102400
 rm v/vocab.json
 truncate -s 129M v/merges.txt
-vocabulary 'v/merges.txt: more than the 134217728 bytes'
+vocabulary 'v/merges.txt: too large: a file of this kind may have at most 134217728 bytes'
 # Ranks in an order that no training gives: 200,000 long tokens come before all others. Their halves
 # are never tokens, or are all completed by the last token.
 for way in never last; do

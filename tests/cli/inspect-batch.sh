@@ -55,7 +55,7 @@ stdout_has '[50256,1,2,3]' '[-100,-100,-100,-100]'
 run 0 sgt-inspect docs --batch 0 $documents
 stdout_matches '^  row [0-3]    train_000000.bin from token 11 +4 tokens "<\|endoftext\|>\+,-"$'
 stdout_matches '^  row [0-3]    train_000002.bin from token 1 +1 token  "<\|endoftext\|>"$'
-run_usage 'pad-id 50300: docs has ids below 50257' sgt-inspect docs --batch 0 $documents --pad-id 50300
+run_usage 'pad-id 50300: must be below 50257, like all ids of docs' sgt-inspect docs --batch 0 $documents --pad-id 50300
 run_usage '--pad-id: needs --sampling documents' sgt-inspect docs --batch 0 --pad-id 3
 printf 'x' > docs/train_000001.idx
 run 1 sgt-inspect docs --batch 0 $documents
@@ -103,7 +103,7 @@ run 0 sgt-inspect set:1,other:3 --batch 0 --sampling sequential --batch-size 64 
 [ "$(grep -c '  row [0-9]* *other/train_000000.bin from token' .stdout)" = 48 ] || fail "rows of other: $(cat .stdout)"
 run_usage 'other:-3: the weight must be a number from 1e-09 to 1e+06' sgt-inspect set:1,other:-3 --batch 0
 run 1 sgt-inspect set,gone --batch 0 --seq-len 4
-stderr_is 'sgt-inspect: gone: No such file or directory (sgt-tokenize makes a folder of shards)'
+stderr_is 'sgt-inspect: gone: No such file or directory (make a folder of shards with sgt-tokenize)'
 run_usage 'set,other: several sets: only --batch K shows a mix (name one of them)' sgt-inspect set,other
 # A set with a weight, as --data accepts it, gives the same result as the set without a weight.
 run 0 sgt-inspect set --json
@@ -165,17 +165,17 @@ check 'little is cropped' awk '/cropped_fraction/ { exit !($2 < .2) }' .stdout
 run_prints_like '"documents": 17,' sgt-inspect texts:2,packed:1 --sampling packed --seq-len 4 --json
 
 # wrong use
-run_failure 'packed: its 5 documents have 20 tokens, and a packed row takes 21 (take a shorter sequence length, or '\
+run_failure 'packed: its 5 documents have only 20 tokens, but a packed row needs 21 (use a shorter sequence length, or '\
 'more text)' sgt-inspect packed --sampling packed --seq-len 20
 run_usage '--batch-size: needs --batch K' sgt-inspect packed --sampling packed --batch-size 4
 run_usage '--sampling packed: not together with --verify (run them one after the other)' \
     sgt-inspect packed --sampling packed --verify
 mkdir none
 shard none/train_000000.bin 1 2 3 4 5 6 7 8
-run_failure_about 'sgt-inspect: none: no document starts in it: ' sgt-inspect none --sampling packed --seq-len 4
+run_failure_about 'sgt-inspect: none: no documents found: ' sgt-inspect none --sampling packed --seq-len 4
 # Megatron-LM's documents end with the end-of-text id. An empty document also begins with it.
 mkdir m
 ids 50256 5 6 50256 7 8 9 50256 > m/set.bin
 megatron m/set 8 1 3 4
-run_failure 'm/set.bin: token 4: a document begins with id 7, and packed rows need the end-of-text id 50256 there '\
-'(the other samplings do not)' sgt-inspect m/set --sampling packed --seq-len 4
+run_failure 'm/set.bin: token 4: this document begins with id 7, but for packed rows it must begin with the end-of-text '\
+'id, 50256 (use a different sampling)' sgt-inspect m/set --sampling packed --seq-len 4

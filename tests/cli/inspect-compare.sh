@@ -82,7 +82,7 @@ run 1 sgt-inspect --compare a other --json
 stdout_has '"same": false' '"same_vocabulary": false'
 
 # an unreadable set is a failure, not a difference
-run_failure 'nowhere: No such file or directory (sgt-tokenize makes a folder of shards)' sgt-inspect --compare a nowhere
+run_failure 'nowhere: No such file or directory (make a folder of shards with sgt-tokenize)' sgt-inspect --compare a nowhere
 run_usage '--compare: expected two sets, A B, got 0' sgt-inspect --compare
 run_usage '--compare: expected two sets, A B, got 1' sgt-inspect --compare a
 run_usage '--export: expected a set and OUT, got 0 (sgt-inspect --export npy A OUT)' sgt-inspect --export npy

@@ -78,7 +78,7 @@ run_says 'Hello world!' sgt-inspect nano --raw 16 --decode 0:4
 run 0 sgt-inspect nano
 fact tokens 4 format raw
 printf x >> raw.bin
-run_failure 'raw.bin: 7 bytes: a file of 16-bit tokens has an even number of them' sgt-inspect raw.bin
+run_failure 'raw.bin: 7 bytes: the size of a file of 16-bit tokens must be a multiple of 2' sgt-inspect raw.bin
 
 # Nouns agree with their counts, and a count of zero is not printed.
 ids 198 > one.bin
@@ -129,14 +129,14 @@ known run/step-00000001/model.safetensors 'part of a checkpoint, not a shard: pa
 known few/manifest.json 'part of a set of shards, not a shard: pass few/'
 known few/train_000000.idx 'an index of documents, not a shard: pass few/train_000000.bin'
 printf '%%PDF-1.4' > paper
-known paper 'a PDF, not 16-bit tokens (sgt-tokenize makes tokens of text)'
+known paper 'a PDF, not 16-bit tokens (tokenize text with sgt-tokenize)'
 echo '{"step": 1' > half.jsonl
-known half.jsonl 'JSON, not 16-bit tokens (sgt-tokenize half.jsonl OUT/ makes tokens of it)'
+known half.jsonl 'JSON, not 16-bit tokens (tokenize it with sgt-tokenize half.jsonl OUT/)'
 yes 'to be' | head -40 > text
-known text 'text, not 16-bit tokens (sgt-tokenize text OUT/ makes tokens of it)'
+known text 'text, not 16-bit tokens (tokenize it with sgt-tokenize text OUT/)'
 
 # Errors are reported with the offset of the byte or the index of the token.
-run_failure 'nowhere: No such file or directory (sgt-tokenize makes a folder of shards)' sgt-inspect nowhere
+run_failure 'nowhere: No such file or directory (make a folder of shards with sgt-tokenize)' sgt-inspect nowhere
 mkdir empty
 run 1 sgt-inspect empty
 stderr_is 'sgt-inspect: empty: no shards, train_NNNNNN.bin or val_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)'
@@ -148,7 +148,7 @@ printf 'no shard at all\n' > bad/train_000000.bin
 run_failure_about 'bad/train_000000.bin: at byte 0: magic number' sgt-inspect bad
 shard bad/train_000000.bin 1 2 3
 truncate -s -2 bad/train_000000.bin
-run_failure 'bad/train_000000.bin: 1028 bytes, but its header says 3 tokens, which make 1030 (cut short; make it '\
+run_failure 'bad/train_000000.bin: 1028 bytes, but its header says 3 tokens, which take 1030 (cut short: make it '\
 'again)' sgt-inspect bad --json
 shard bad/train_000000.bin 1 2 50257
 run 0 sgt-inspect bad

@@ -55,8 +55,8 @@ damage && patch hurt/train_000001.bin 1101 255
 found_like 'train_000001.bin: token 38 \(byte 1100\): id 65[0-9]+, expected below 50257$'
 
 damage && truncate -s -10 hurt/train_000000.bin
-found 'train_000000.bin: 1414 bytes, but its header says 200 tokens, which make 1424 (cut '\
-'short; make it again)'
+found 'train_000000.bin: 1414 bytes, but its header says 200 tokens, which take 1424 (cut '\
+'short: make it again)'
 run 1 sgt-inspect hurt
 
 damage && cp hurt/train_000000.bin hurt/train_000099.bin
@@ -115,13 +115,13 @@ for threads in 1 3; do
     run 1 sgt-inspect --verify --threads $threads hurt
     stdout_is ''
     sed 's/checksum [0-9a-f]*, expected [0-9a-f]*/checksum A, expected B/; s/: vocabulary [0-9a-f]*/: vocabulary A/
-        s/says [0-9a-f]\{16\}/says B/; s/starts at token [0-9]*, expected/starts at token N, expected/' .stderr > got
+        s/says [0-9a-f]\{16\}/says B/; s/starts at token [0-9]*/starts at token N/' .stderr > got
     cat > want << END
 sgt-inspect: hurt/train_000001.bin: checksum A, expected B: its tokens have changed since it was written (make it again)
-sgt-inspect: hurt/train_000002.bin: 10924 bytes, but its header says 5000 tokens, which make 11024 \
-(cut short; make it again)
+sgt-inspect: hurt/train_000002.bin: 10924 bytes, but its header says 5000 tokens, which take 11024 \
+(cut short: make it again)
 sgt-inspect: hurt/train_000004.bin: missing, but hurt/manifest.json lists it
-sgt-inspect: hurt/train_000005.idx: at byte 0: document 0 starts at token N, expected after the one before and below 5000
+sgt-inspect: hurt/train_000005.idx: at byte 0: document 0 starts at token N, but must start after the document before it and below token 5000
 sgt-inspect: hurt/val_000000.bin: at byte 24: vocabulary A, but hurt/manifest.json says B (make the folder again)
 sgt-inspect: hurt: 5 of $n shards are damaged (sgt-tokenize --force makes the set again)
 END
@@ -146,7 +146,7 @@ patch hurt/train_000001.bin 16 82
 run 1 sgt-inspect --verify hurt
 stderr_matches '^sgt-inspect: hurt/train_000000.bin: at byte 32: checksum 0{16}, but hurt/manifest.json says '\
 '[0-9a-f]{16} \(make the folder again\)$'
-stderr_has 'hurt/train_000001.bin: at byte 16: 50258 ids, end of text 50256, but hurt/manifest.json says 50257 and '\
+stderr_has 'hurt/train_000001.bin: at byte 16: a vocabulary of 50258 ids with end-of-text id 50256, but hurt/manifest.json says 50257 and '\
 '50256'
 stderr_lines 3
 
@@ -178,7 +178,7 @@ cp trained/train_000000.bin mixed/train_000001.bin
 cp out/val_000000.bin mixed/val_000000.bin
 for option in --verify '--decode 0:1'; do
     run_failure 'mixed/train_000001.bin: a vocabulary of 700, but mixed/train_000000.bin has 50257: shards of one set '\
-'share one' sgt-inspect mixed $option
+'must share a vocabulary' sgt-inspect mixed $option
 done
 cp trained/train_000000.bin mixed/val_000000.bin
 run 1 sgt-inspect --verify mixed

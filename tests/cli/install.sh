@@ -49,7 +49,7 @@ int main(void)
 END
 compiler
 expected='50257
-nowhere: No such file or directory (sgt-tokenize makes a folder of shards)'
+nowhere: No such file or directory (make a folder of shards with sgt-tokenize)'
 # shellcheck disable=SC2086
 run 0 "$CC" $san -Iroot/opt/sgt/include -o own own.c root/opt/sgt/lib/libsgt-tokenize.a \
     root/opt/sgt/lib/libsgt-loader.a -lutf8proc -lpcre2-8 -lxxhash -luring -ljansson -lz -lzstd $(codecs_of "$CC") -lm -pthread

@@ -76,11 +76,11 @@ for order in 'loader tokenize' 'tokenize loader'; do
     run 0 "$CC" $san "-I$ROOT/loader" "-I$ROOT/tokenize" -o both both.c "$LIB/libsgt-$1.a" "$LIB/libsgt-$2.a" \
         $need_tokenize $need_loader
     run 0 ./both
-    stdout_is '50257 nowhere: No such file or directory (sgt-tokenize makes a folder of shards)
+    stdout_is '50257 nowhere: No such file or directory (make a folder of shards with sgt-tokenize)
 a\x0ab'
     # shellcheck disable=SC2086
     run 0 "$CC" $san "-I$ROOT/loader" "-I$ROOT/tokenize" -o both both.c "-L$LIB" "-Wl,-rpath,$LIB" "-lsgt-$1" "-lsgt-$2"
     run 0 ./both
-    stdout_is '50257 nowhere: No such file or directory (sgt-tokenize makes a folder of shards)
+    stdout_is '50257 nowhere: No such file or directory (make a folder of shards with sgt-tokenize)
 a\x0ab'
 done

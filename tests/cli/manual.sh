@@ -52,7 +52,7 @@ run_silent ./example out
 stdout_lines 10
 stdout_matches '^batch 9: [0-9]+\.[0-9]$'
 run 1 ./example nowhere
-stderr_is 'nowhere: No such file or directory (sgt-tokenize makes a folder of shards)'
+stderr_is 'nowhere: No such file or directory (make a folder of shards with sgt-tokenize)'
 
 page=$ROOT/tokenize/sgt_tokenize.3
 names_all tokenize

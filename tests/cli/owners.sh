@@ -20,9 +20,9 @@ loud="sgt-train $small --steps 1000000 --save-every 3 --run run"
 endless="$loud --quiet"
 run 0 sgt-train --quiet $small --steps 3 --run three
 run 0 sh learn --quiet corpus vocab
-lost='another program has taken over, or the file was removed, so this one stops'
-waits='its owner is not visible from here, so this program waits for up to 60 s to see whether it touches this file'
-guards='only files that name their owner keep two writers apart'
+lost='this file was removed, or replaced by another program that writes here, so this program stops'
+waits='waiting for up to 60 s to see whether the process that this file names is still running (it cannot be looked up from here)'
+guards='only a file that names the writer, not a lock, keeps a second writer out'
 # on_refusal FLOCK PROGRAM: check that stderr reports a refused flock exactly once, and only if
 # FLOCK is an error
 on_refusal() {

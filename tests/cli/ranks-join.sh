@@ -46,7 +46,7 @@ for rank in 0 1; do
     ended 130 $pid
 done
 cat .stderr? > .stderr
-hint='(if this process is alone, unset WORLD_SIZE, which is 2)'
+hint='(to run this process alone, unset WORLD_SIZE, which is 2)'
 stderr_is "sgt-tokenize: waiting up to 120 s for rank 1 of 2 $hint
 sgt-tokenize: waiting up to 120 s for rank 0 of 2 at 127.0.0.1, port $((port1 + 1)): Connection refused $hint"
 for rank in 0 1; do
@@ -74,14 +74,14 @@ echo "rank 0 of 2: $command" > .ran
 start 0 $command
 ended 1 $pid
 cat .stderr0 > .stderr
-stderr_is "sgt-tokenize: rank 0 listens at 127.0.0.1, port $((port + 1)): Address already in use (set another MASTER_PORT: this is the port after it)"
+stderr_is "sgt-tokenize: rank 0 cannot listen at 127.0.0.1, port $((port + 1)): Address already in use (set a different MASTER_PORT: rank 0 listens on the port after it)"
 : > .stderr0
 start 1 sgt-tokenize text out
 until [ -s .stderr1 ]; do kill -0 $pid && sleep .1 || break; done
 kill -TERM $pid
 ended 130 $pid
 cat .stderr1 > .stderr
-stderr_is "sgt-tokenize: waiting up to 120 s for rank 0 of 2 at 127.0.0.1, port $((port + 1)): another program is there (set another \
+stderr_is "sgt-tokenize: waiting up to 120 s for rank 0 of 2 at 127.0.0.1, port $((port + 1)): a different program listens there (set a different \
 MASTER_PORT) $hint"
 : > .stderr1
 kill -9 $other

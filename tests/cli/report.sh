@@ -515,7 +515,7 @@ grep -o 'Peak of the run</th><td>[^<]*</td><td>[^<]*' flat | sed 's/.*>//' > pea
 [ "$(sed -n 1p peaks)" = "$(sed -n 3p peaks)" ] || fail "estimates of equal runs: $(xargs < peaks)"
 mv d gone
 report trained
-stderr_is 'sgt-report: trained: no estimate of its memory: d: No such file or directory (sgt-tokenize makes a folder of shards)'
+stderr_is 'sgt-report: trained: no estimate of its memory: d: No such file or directory (make a folder of shards with sgt-tokenize)'
 grep -q '<p class="none">No estimate: ' report.html || fail 'it is not said why there is no estimate'
 rm -r trained twin texts gpt2
 

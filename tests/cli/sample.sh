@@ -15,7 +15,7 @@ run_usage '--top-p 0: must be from 1e-09 to 1' sgt-sample run --top-p 0
 run_usage '--tokens 0: must be from 1 to 1000000000' sgt-sample run --tokens 0
 run_usage '--batch-size 65: must be from 1 to 64' sgt-sample run --batch-size 65
 run_usage '--precision fp16: must be one of fp32|bf16' sgt-sample run --precision fp16
-run_usage '--cpu sse: not one of auto, plain, avx2, avx512, amx' sgt-sample run --cpu sse
+run_usage '--cpu sse: must be one of auto, plain, avx2, avx512, amx' sgt-sample run --cpu sse
 
 texts corpus 100000
 run 0 sgt-tokenize --quiet corpus out

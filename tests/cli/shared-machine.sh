@@ -9,7 +9,7 @@ mkdir holes
 truncate -s 300001024 holes/train_000000.bin 2> .truncate || skip "no file of 300 MB here: $(cat .truncate)"
 echo 'MemAvailable: 500000 kB' > machine/proc/meminfo
 options="--data holes --model 1x8x1 --seq-len 8 --batch-size 2 --steps 1 --device cpu --threads 1 --eval-every 0 --force"
-few='this machine has [0-9]+ MiB of free memory for data'
+few='this machine has only [0-9]+ MiB of free memory for data'
 
 # One process: if the set does not fit, the default reader is mmap, also for an estimate, and
 # --loader preload is refused.
@@ -22,13 +22,13 @@ check 'the validation shards do not fit beside it' test "$(loader_bytes)" -gt 30
 rm holes/val_000000.bin
 echo 'MemAvailable: 100000 kB' > machine/proc/meminfo
 run 0 $machine sgt-train $options
-stderr_matches "^sgt-train: the set takes 287 MiB and $few: reading with mmap instead\$"
+stderr_matches "^sgt-train: the set needs 287 MiB, but $few: reading with mmap instead\$"
 run 0 $machine sgt-train $options --estimate-memory --json
 check 'the set does not count' test "$(loader_bytes)" -lt 1000000
-refused='it cannot be preloaded (use the reader mmap or uring, which need no memory for it)'
+refused='(use the reader mmap or uring, which need no memory for the set)'
 for program in "sgt-train $options" 'sgt-inspect holes --batch 0 --batch-size 1 --seq-len 8'; do
     run 1 $machine $program --loader preload
-    stderr_matches "the set takes 287 MiB and $few: .*"
+    stderr_matches "the set needs 287 MiB, but $few"
     stderr_has "$refused"
 done
 echo '{"loader": "preload"}' > typed.json
@@ -38,7 +38,7 @@ run_failure_about "$refused" $machine sgt-train $options --config typed.json
 echo 'MemAvailable: 500000 kB' > machine/proc/meminfo
 large="$options --model 2x320x4"
 run 0 $machine sgt-train $large
-stderr_matches "^sgt-train: the set takes 287 MiB and $few: reading with mmap instead\$"
+stderr_matches "^sgt-train: the set needs 287 MiB, but $few: reading with mmap instead\$"
 run 1 $machine sgt-train $large --loader preload
 stderr_has "$refused"
 run 0 $machine sgt-train $large --loader mmap
@@ -94,12 +94,12 @@ done
 with_mpi 'all else passed'
 printf 'MemTotal: 1000000 kB\nMemAvailable: 500000 kB\n' > machine/proc/meminfo
 two 0 $machine sgt-train $options
-each='the set takes 287 MiB in each of 2 processes and this machine has [0-9]+ MiB of free memory for data'
+each='the set needs 287 MiB in each of 2 processes, but this machine has only [0-9]+ MiB of free memory for data'
 stderr_matches "^sgt-train: $each: reading with mmap instead\$"
 check 'said once' test "$(grep -c 'reading with mmap' .stderr)" -eq 1
 two 1 $machine sgt-train $options --loader preload
 stderr_lines 1
-stderr_matches "^sgt-train: $each: it cannot be preloaded"
+stderr_matches "^sgt-train: $each \(use the reader"
 two 0 $machine sgt-train $options --loader mmap --quiet
 stderr_is ''
 two 0 $machine sgt-train $options --estimate-memory --json

@@ -22,10 +22,10 @@ printf 'some \000 \377 bytes' > in/sub/z.dat
 run 0 sgt-tokenize in out
 cat > want << 'END'
 sgt-tokenize: in/p.pdf: skipped: a PDF, not UTF-8 text (--filter 'pdf=pdftotext {} -' reads its text)
-sgt-tokenize: in/prog: skipped: an ELF program, not UTF-8 text (--binary keep takes its bytes)
-sgt-tokenize: in/sub/i.png: skipped: a PNG picture, not UTF-8 text (--binary keep takes its bytes)
-sgt-tokenize: in/sub/j.JPG: skipped: a JPEG picture, not UTF-8 text (--binary keep takes its bytes)
-sgt-tokenize: in/sub/k.docx: skipped: a ZIP archive, not UTF-8 text (unpack it, or --filter reads it through a command)
+sgt-tokenize: in/prog: skipped: an ELF program, not UTF-8 text (--binary keep tokenizes its bytes)
+sgt-tokenize: in/sub/i.png: skipped: a PNG picture, not UTF-8 text (--binary keep tokenizes its bytes)
+sgt-tokenize: in/sub/j.JPG: skipped: a JPEG picture, not UTF-8 text (--binary keep tokenizes its bytes)
+sgt-tokenize: in/sub/k.docx: skipped: a ZIP archive, not UTF-8 text (unpack it, or read it through a command with --filter)
 sgt-tokenize: in/.env: hidden, skipped (2 such below in; --hidden reads them)
 sgt-tokenize: 4 more files skipped: not plain text (--binary keep takes their bytes)
 END
@@ -89,7 +89,7 @@ rm in/p.pdf.gz
 { head -c 65535 /dev/zero && printf '\303\251'; } > cut.txt
 run 0 sgt-tokenize --quiet cut.txt out11
 { head -c 65535 /dev/zero && printf '\377'; } > last.dat
-run_failure 'last.dat: binary data, not UTF-8 text (--binary keep takes its bytes)' sgt-tokenize --quiet last.dat out12
+run_failure 'last.dat: binary data, not UTF-8 text (--binary keep tokenizes its bytes)' sgt-tokenize --quiet last.dat out12
 { head -c 65536 /dev/zero && printf '\377'; } > beyond.txt
 run 0 sgt-tokenize --quiet beyond.txt out12
 { head -c 10 /dev/zero && printf '\303'; } > short.dat # the file ends inside a character: invalid
@@ -97,10 +97,10 @@ run 1 sgt-tokenize --quiet short.dat out13
 
 # Standard input is checked as it is read, whatever the size of each read.
 { printf '%%P' && sleep .2 && printf 'DF-1.4'; } | run 1 sgt-tokenize - out13
-stderr_is 'sgt-tokenize: standard input: a PDF, not UTF-8 text (pass it as a file, or --binary keep takes its bytes)'
+stderr_is 'sgt-tokenize: standard input: a PDF, not UTF-8 text (pass it as a file, or --binary keep tokenizes its bytes)'
 absent out13
 run 1 sgt-tokenize in/a.txt - out13 < last.dat
-stderr_is 'sgt-tokenize: standard input: binary data, not UTF-8 text (pass it as a file, or --binary keep takes its bytes)'
+stderr_is 'sgt-tokenize: standard input: binary data, not UTF-8 text (pass it as a file, or --binary keep tokenizes its bytes)'
 run 0 sgt-tokenize --quiet - out13 < cut.txt
 run 0 sgt-tokenize --quiet --binary keep - out14 < last.dat
 
@@ -130,14 +130,14 @@ printf '!<arch>\na.txt/          0           0     0     644     5         `\nte
 for f in archives/*; do
     run 1 sgt-tokenize "$f" out16
     case $f in
-    *.a) what='an ar archive, not UTF-8 text (unpack it, or --filter reads it through a command)' ;;
+    *.a) what='an ar archive, not UTF-8 text (unpack it, or read it through a command with --filter)' ;;
     *) what="a tar archive, not UTF-8 text (unpack it, or --filter 'EXT=tar -xOf {}' reads its files as one document)" ;;
     esac
     stderr_is "sgt-tokenize: $f: $what"
     absent out16
 done
 printf 'WARC/1.0\r\n\r\ntext\r\n\r\n' > y.warc
-run_failure_about "(--filter 'EXT=COMMAND' reads it through a command that prints its text)" sgt-tokenize y.warc out16
+run_failure_about "(read it through a command that prints its text, with --filter 'EXT=COMMAND')" sgt-tokenize y.warc out16
 echo text > archives/text
 run_prints ': 3 tokens, 1 document,' sgt-tokenize archives out16
 stdout_has '6 files skipped'

@@ -28,13 +28,13 @@ for level in plain avx2 avx512 amx auto; do
     else
         for program in 'sgt-tokenize' 'sgt-bench tokenize'; do
             run 2 $program --cpu $level in out
-            stderr_matches "^$program: --cpu $level: this machine has [a-z0-9]+ \(take a lower level, or auto\)$"
+            stderr_matches "^$program: --cpu $level: this CPU's highest level is [a-z0-9]+ \(use that or a lower level, or auto\)$"
         done
         absent out
     fi
 done
 
-unknown='--cpu sse9: not one of auto, plain, avx2, avx512, amx'
+unknown='--cpu sse9: must be one of auto, plain, avx2, avx512, amx'
 run_usage "$unknown" sgt-tokenize --cpu sse9 in out
 absent out
 run_usage "$unknown" sgt-bench tokenize --cpu sse9 in

@@ -152,8 +152,8 @@ refused() { # MESSAGE OPTION... FILE
     absent no
 }
 cp "$data/encrypted.parquet" "$data/encrypted-column.parquet" "$data/brotli.parquet" "$data/bytes.parquet" "$data/nested.parquet" "$data/zstd-v1.parquet" .
-refused 'brotli.parquet: column "text" is packed by brotli (write it with zstd or snappy, or --filter reads it '\
-'through a command)' brotli.parquet
+refused 'brotli.parquet: column "text" is packed by brotli (write it with zstd or snappy, or read it '\
+'through a command with --filter)' brotli.parquet
 refused 'encrypted.parquet: encrypted (write it without encryption)' encrypted.parquet
 refused 'encrypted-column.parquet: column "text" is encrypted (write it without encryption)' encrypted-column.parquet
 refused 'bytes.parquet: row 2: byte 5: not UTF-8 (--skip-bad leaves such rows out)' bytes.parquet

@@ -30,7 +30,7 @@ absent open/out
 
 mkdir -m 555 closed
 run 1 $try ./program fine closed/out
-stderr_is 'sgt-tokenize: closed/out: cannot make this folder: Permission denied'
+stderr_is 'sgt-tokenize: closed/out: cannot create this folder: Permission denied'
 run 1 $try ./program fine closed
 stderr_is 'sgt-tokenize: closed: cannot write to OUT: Permission denied'
 [ -z "$(ls -A closed)" ] || fail 'something was written into a folder that may not be written to'

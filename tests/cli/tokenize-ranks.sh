@@ -66,8 +66,8 @@ for has in MASTER_ADDR= MASTER_PORT=29500 MASTER_ADDR=here; do
     lacks=MASTER_ADDR
     [ $has != MASTER_ADDR=here ] || lacks=MASTER_PORT
     run 2 env $has RANK=1 WORLD_SIZE=2 sgt-tokenize corpus out
-    stderr_has "sgt-tokenize: RANK is 1 and WORLD_SIZE is 2, but $lacks is not set (set it, or unset both: this process is then \
-alone)"
+    stderr_has "sgt-tokenize: RANK is 1 and WORLD_SIZE is 2, but $lacks is not set (set it, or unset both to run this \
+process alone)"
 done
 run_usage '--ranks 0: must be from 1 to 1000000' sgt-tokenize --ranks 0 --rank 0 corpus out
 run 2 sgt-tokenize --rank 0 --ranks 2 - out2 < corpus/a

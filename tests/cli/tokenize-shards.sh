@@ -109,7 +109,7 @@ exists changing/train.bin.notes
 # Every program reports an unfinished set.
 run 0 sgt-tokenize $options --shards npy --rank 1 --ranks 2 corpus half
 run_failure 'half: no shard is complete yet (run the same command again)' sgt-inspect half
-run_failure 'half: unfinished (the same sgt-tokenize command again finishes it)' sgt-bench loader half
+run_failure 'half: unfinished (run the same sgt-tokenize command again to finish it)' sgt-bench loader half
 run_failure 'half: made with --shards npy, now not given (--force replaces it)' sgt-tokenize $options corpus half
 run 0 sgt-tokenize $options --shards npy --rank 0 --ranks 2 corpus half
 same_folders half npy

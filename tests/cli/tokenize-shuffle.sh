@@ -78,7 +78,7 @@ run 0 sgt-tokenize --quiet $options --shuffle 7 --rank 1 --ranks 2 corpus out
 part=out/.work/part-000001/train_000003.bin
 truncate -s -2 $part
 run 1 sgt-tokenize --quiet $options --shuffle 7 --rank 0 --ranks 2 corpus out
-stderr_is "sgt-tokenize: $part: ends at offset 3022, 2 bytes early (was it cut while being read?)"
+stderr_is "sgt-tokenize: $part: ends at offset 3022, 2 bytes too early (was it truncated while being read?)"
 rm $part
 run_failure "$part: No such file or directory" sgt-tokenize --quiet $options --shuffle 7 --rank 0 --ranks 2 corpus out
 rm -r out

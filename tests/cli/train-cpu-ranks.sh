@@ -100,7 +100,7 @@ pair 2 "sgt-train $options --run odd" "sgt-train $options --run odd --batch-size
 stderr_is 'sgt-train: rank 1: --batch-size: not set here, but it is 6 on rank 0 (run the same command on all ranks)'
 echo text > text
 pair 1 "sgt-train $options --run odd" 'sgt-tokenize --quiet text set' # another program
-stderr_is 'sgt-train: ranks are out of step: rank 1 is not where rank 0 is'
+stderr_is 'sgt-train: ranks are out of step: rank 1 is at a different point than rank 0 (run the same command on all ranks)'
 cp -r d elsewhere
 pair 0 "sgt-train $options --run moved" "sgt-train $options --run moved --data elsewhere --threads 2"
 stderr_is ''
@@ -154,7 +154,7 @@ if strace -o .traced true 2> /dev/null && ! is_sanitized; then
         newest=$((step == 4 ? 3 : 4))
         stdout_matches '^tokens seen: 768$'
         stdout_matches "^checkpoint: unsaved/step-0000000$newest\$"
-        stderr_has 'unsaved/.step-0000000'$step'.tmp: cannot make this folder: No space left on device (step '$step' is not saved: '
+        stderr_has 'unsaved/.step-0000000'$step'.tmp: cannot create this folder: No space left on device (step '$step' is not saved: '
         [ $step = 4 ] || stderr_has 'sgt-train: unsaved: step 4 is saved, but 1 earlier save failed'
         absent unsaved/owner
     done

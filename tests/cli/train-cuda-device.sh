@@ -46,15 +46,15 @@ beside=$(realpath alone)/lib/libsgt-cuda.so
 : > "$beside"
 cuda "$beside: file too short"
 echo 'int nothing_of_use;' | $cc -shared -fPIC -x c - -o "$beside"
-cuda "$beside: no sgt_cuda in it"
+cuda "$beside: the symbol sgt_cuda is missing"
 echo 'const struct { unsigned n[3]; char v[16]; } sgt_cuda = {{99, 1, 1}, "9.9.9"};' |
     $cc -shared -fPIC -x c - -o "$beside"
 version=$("$BIN/sgt-train" --version | sed 's/.* //')
 ours=$(sed -n 's/^#define SGT_CUDA_INTERFACE \([0-9]*\).*/\1/p' "$ROOT/train/cuda/cuda_library.h")
-cuda "$beside is from another build: it is of sgt 9.9.9, interface 99, and this is sgt $version, interface $ours (build both with one make)"
+cuda "$beside is from a different build: it is sgt 9.9.9, interface 99, but this is sgt $version, interface $ours (build both with one make)"
 mkdir alone/lib/sgt # the folder that make install uses
 mv "$beside" alone/lib/sgt
-cuda "$(realpath alone)/lib/sgt/libsgt-cuda.so is from another build: it is of sgt 9.9.9, interface 99, and this is sgt $version, \
+cuda "$(realpath alone)/lib/sgt/libsgt-cuda.so is from a different build: it is sgt 9.9.9, interface 99, but this is sgt $version, \
 interface $ours (build both with one make)"
 rm -r alone/lib/sgt
 

@@ -21,7 +21,7 @@ norm='norm_rows_kernel (grid 8, block 128, 0 bytes of shared memory)'
 attention='attention_kernel (grid 4, block 128, 30720 bytes of shared memory)'
 product='cuBLASLt 13.1.0: 32x48x16,nn,16,48,48,bf16,bf16,bias'
 address='an illegal memory access was encountered (CUDA error 700)'
-unnamed='the device: an illegal memory access was encountered (CUDA error 700; --sync-kernels names the launch)'
+unnamed='the device: an illegal memory access was encountered (CUDA error 700; find the failed launch with --sync-kernels)'
 
 # A refused launch is named, with and without graphs.
 for option in '' --no-graphs --sync-kernels; do

@@ -87,7 +87,7 @@ only() { # N FAULTS: exactly N paths must be out
 only 2 'keys_kernel:wrong attention_hopper_kernel:first'
 row 'attention own' 'wrong    dk in bf16 has a relative error of 1, but at most 0.023 is allowed'
 row 'attention hopper' 'wrong    the output in bf16 has a relative error of .*'
-stderr_is 'sgt-train: self-check: 2 of 11 paths are out'
+stderr_is 'sgt-train: self-check: 2 of 11 paths did not pass'
 only 2 'queries_kernel:crash keys_hopper_kernel:first'
 row 'attention own' 'crashed  signal 11, Segmentation fault: a planted crash'
 row 'attention hopper' 'wrong    dk in bf16 has a relative error of .*'
@@ -101,7 +101,7 @@ only 1 product_mixed_same:wrong
 row 'products for Muon' 'wrong    A A added, in a batch in bf16: .*'
 only 1 attention_kernel:first
 row 'attention own' 'wrong    the output in bf16 has a relative error of .*'
-stderr_is 'sgt-train: self-check: 1 of 11 paths is out'
+stderr_is 'sgt-train: self-check: 1 of 11 paths did not pass'
 # Naive attention needs matrix products, unlike the other implementations.
 run 1 env SGT_HOST_FAULT=product_plain:crash sgt-train --self-check
 row products crashed

@@ -83,7 +83,7 @@ close cpu from-cuda
 # on CUDA, another precision is possible.
 run 0 sgt-train $options --device cuda --precision tf32 --attention naive --no-graphs --quiet --run moves --steps 2
 run 0 sgt-train --device cpu --quiet --run moves --resume --steps 3
-stderr_has 'sgt-train: continuing in fp32 on the CPU; the checkpoint is from tf32 on CUDA'
+stderr_has 'sgt-train: continuing in fp32 on the CPU, but the checkpoint is from tf32 on CUDA'
 grep -q '"precision": "fp32"' moves/options.json || fail 'not in fp32'
 grep -qE 'naive|no-graphs' moves/options.json && fail "what a CPU lacks is kept: $(cat moves/options.json)"
 run_failure '--no-graphs: needs --device cuda' sgt-train --device cpu --quiet --run moves --resume --no-graphs
@@ -146,9 +146,9 @@ large="$options --device cuda --quiet --eval-every 0 --grad-accum 1 --steps 1"
 run 1 env SGT_HOST_DEVICE=memory=34M sgt-train $large --batch-size 4096 --run large
 stdout_is ''
 stderr_lines 1
-stderr_matches '^sgt-train: out of GPU memory: .* \(the largest --batch-size that fits: [1-9][0-9]*\)$'
+stderr_matches '^sgt-train: out of GPU memory: .* \(the largest --batch-size that fits is [1-9][0-9]*\)$'
 absent large
-most=$(sed 's/.*fits: \([0-9]*\)).*/\1/' .stderr)
+most=$(sed 's/.*fits is \([0-9]*\)).*/\1/' .stderr)
 run 0 env SGT_HOST_DEVICE=memory=34M sgt-train $large --batch-size "$most" --run fits
 gib() { awk -v b="$1" 'BEGIN { printf "%.2f", b / 1024 / 1024 / 1024 }'; }
 run 0 sgt-train --estimate-memory --json $large --batch-size 4096

@@ -77,9 +77,9 @@ bad() { # MESSAGE LINE
     absent bad/log.jsonl
 }
 expected='expected {"prompt": TEXT, "completion": TEXT}'
-bad "$expected: no text \"completion\"" '{"prompt": "a"}'
-bad "$expected: it is no object" '["a", "b"]'
-bad "$expected: no text \"completion\"" '{"prompt": "a", "completion": NaN}'
+bad "$expected, but \"completion\" is missing or not a string" '{"prompt": "a"}'
+bad "$expected, but the line is not an object" '["a", "b"]'
+bad "$expected, but \"completion\" is missing or not a string" '{"prompt": "a", "completion": NaN}'
 bad "not JSON: '}' expected near end of file" '{"prompt": "a"'
 mark=$(printf '\357\273\277') # a mark between joined files
 why="a byte order mark, where files were joined: sed -E 's/^\s*\xEF\xBB\xBF//; "\
@@ -88,7 +88,7 @@ bad "$why" "$mark{\"prompt\": \"a\", \"completion\": \"b\"}"
 bad "$why" "{\"prompt\": \"a\", \"completion\": \"b\"}$mark"
 printf '\n \n' > empty.jsonl
 run 1 $tune --data empty.jsonl --run bad
-stderr_is "sgt-train: empty.jsonl: no line in it: $expected a line"
+stderr_is "sgt-train: empty.jsonl: it has no examples: expected one ${expected#expected } per line"
 run 1 $tune --data some.jsonl --val-data missing.jsonl --run bad
 stderr_is 'sgt-train: missing.jsonl: No such file or directory'
 echo '{"prompt": "one two three four", "completion": "b"}' > long.jsonl

@@ -16,7 +16,7 @@ total() {
 # between LOW HIGH: set $limit to the mean of the two
 between() { limit=$((($1 + $2) / 2)); }
 levels() { # NONE GELU BLOCK
-    stderr_matches "^sgt-train: --recompute auto: none in $1 layers?, gelu in $2, block in $3: [0-9.]+ MiB of the \
+    stderr_matches "^sgt-train: --recompute auto: none in $1 layers?, gelu in $2, block in $3: the run needs [0-9.]+ MiB of the \
 [0-9.]+ [MG]iB of --memory-limit\$"
 }
 
@@ -62,26 +62,26 @@ same plain/step-00000002/optimizer.safetensors r/step-00000002/optimizer.safeten
 grep -q '"recompute": "auto"' r/options.json || fail 'options.json lacks recompute'
 grep -q "\"memory-limit\": $limit" r/options.json || fail 'options.json lacks memory-limit'
 run 0 sgt-train --data d --device cpu --loader mmap --run r --resume --steps 3
-stderr_matches '^sgt-train: --recompute auto: none in 4 layers, gelu in 0, block in 0: [0-9.]+ MiB of the [0-9.]+ '\
+stderr_matches '^sgt-train: --recompute auto: none in 4 layers, gelu in 0, block in 0: the run needs [0-9.]+ MiB of the [0-9.]+ '\
 '[MG]iB free$'
 
 # ---- too large ----
 total --batch-size 64 --recompute block && block=$total
 total --batch-size 32 --recompute block && between "$total" "$block"
 run_failure_like '^sgt-train: the model and its step need [0-9.]+ MiB even with --recompute block, more than the '\
-'[0-9.]+ MiB of --memory-limit \(the largest --batch-size that fits: [0-9]+\)$' \
+'[0-9.]+ MiB of --memory-limit \(the largest --batch-size that fits is [0-9]+\)$' \
     sgt-train $run --batch-size 64 --recompute auto --memory-limit $limit --run no
 absent no
-most=$(sed 's/.*fits: \([0-9]*\)).*/\1/' .stderr)
+most=$(sed 's/.*fits is \([0-9]*\)).*/\1/' .stderr)
 [ "$most" -gt 32 ] && [ "$most" -lt 64 ] || fail "$most rows should be between 32 and 64"
 run 0 sgt-train --estimate-memory $model --batch-size "$most" --recompute auto --memory-limit $limit
 run 1 sgt-train --estimate-memory $model --batch-size $((most + 2)) --recompute auto --memory-limit $limit
 run 1 sgt-train $run --batch-size 64 --memory-limit $limit --run no
 stderr_matches '^sgt-train: the model and its step need [0-9.]+ MiB, more than the [0-9.]+ MiB of --memory-limit '\
-'\(the largest --batch-size that fits: [0-9]+; --recompute auto needs less\)$'
+'\(the largest --batch-size that fits is [0-9]+, and --recompute auto allows more\)$'
 run 1 sgt-train $run --batch-size 64 --recompute block --memory-limit $limit --run no
 stderr_matches '^sgt-train: the model and its step need [0-9.]+ MiB, more than the [0-9.]+ MiB of --memory-limit '\
-'\(the largest --batch-size that fits: [0-9]+\)$'
+'\(the largest --batch-size that fits is [0-9]+\)$'
 run 1 sgt-train $run --batch-size 64 --recompute block --memory-limit 1MiB --run no
 stderr_matches '^sgt-train: the model and its step need [0-9.]+ MiB, more than the 1\.0 MiB of --memory-limit \(no '\
 '--batch-size fits: use a smaller --model or --seq-len\)$'
@@ -93,9 +93,9 @@ absent no
 
 # ---- --batch-size auto: the largest size that fits; options.json stores the number ----
 run 0 sgt-train $run --batch-size auto --memory-limit $limit
-stderr_matches '^sgt-train: --batch-size [0-9]+: the largest that fits: [0-9.]+ MiB of the [0-9.]+ MiB of '\
+stderr_matches '^sgt-train: --batch-size [0-9]+, the largest that fits: the run needs [0-9.]+ MiB of the [0-9.]+ MiB of '\
 '--memory-limit$'
-rows=$(sed -n 's/^sgt-train: --batch-size \([0-9]*\): .*/\1/p' .stderr)
+rows=$(sed -n 's/^sgt-train: --batch-size \([0-9]*\), .*/\1/p' .stderr)
 grep -q "\"batch-size\": $rows," r/options.json || fail "options.json lacks the $rows rows"
 total --batch-size $((rows - 2)) && [ "$total" -le "$limit" ] || fail "$rows rows do not fit"
 total --batch-size $((rows + 2)) && [ "$total" -gt "$limit" ] || fail "more than $rows rows fit"
@@ -103,7 +103,7 @@ run 0 sgt-train --quiet --data d --device cpu --loader mmap --run r --resume --s
 grep -q "\"batch-size\": $rows," r/options.json || fail 'a resumed run has other rows'
 # An epoch of 153,601 tokens has 2399 windows of 64 tokens.
 run 0 sgt-train --estimate-memory --json $model --batch-size auto
-stderr_matches '^sgt-train: --batch-size 2399: all rows of an epoch: '
+stderr_matches '^sgt-train: --batch-size 2399, all rows of an epoch: '
 [ "$(field batch .stdout)" -eq 2399 ] || fail 'the estimate is of other rows'
 # Recomputation is used only if not even one row fits without it.
 total --batch-size 1 && limit=$((total + 4 * MiB))
@@ -146,5 +146,5 @@ same plain/step-00000002/model.safetensors c/step-00000002/model.safetensors
 run 1 sgt-train $run --memory-limit $limit
 stderr_matches '^sgt-train: the model and its step need [0-9.]+ MiB, more than the [0-9.]+ MiB of --memory-limit '
 run 0 env SGT_HOST_DEVICE=memory=40M sgt-train $model --steps 1 --run c --force --batch-size auto
-stderr_matches '^sgt-train: --batch-size [0-9]+: the largest that fits: [0-9.]+ MiB of the [0-9.]+ MiB free$'
+stderr_matches '^sgt-train: --batch-size [0-9]+, the largest that fits: the run needs [0-9.]+ MiB of the [0-9.]+ MiB free$'
 has_mpi || skip 'no Open MPI; all else passed'

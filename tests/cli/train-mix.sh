@@ -80,10 +80,10 @@ wrong() { # DATA MESSAGE
     run_usage "$2" sgt-train --data "$1" --run x --device cpu
 }
 wrong web:1,books:0 '--data: books:0: the weight must be a number from 1e-09 to 1e+06'
-wrong web:1,books '--data: web has a weight, and books has none: all sets have one, or none has'
-wrong web:1,./web:1 './web: the same set as web (a larger weight draws more of it)'
+wrong web:1,books '--data: web has a weight, but books has none (give every set a weight, or none)'
+wrong web:1,./web:1 './web: the same set as web (to draw more of it, give it a larger weight)'
 run 1 sgt-train --data web:1,gone:1 --run x --device cpu --quiet
-stderr_is 'sgt-train: gone: No such file or directory (sgt-tokenize makes a folder of shards)'
+stderr_is 'sgt-train: gone: No such file or directory (make a folder of shards with sgt-tokenize)'
 
 # A folder whose name looks like a mix is a folder.
 mkdir 'web:1,books:1'

@@ -37,7 +37,7 @@ absent none
 
 # --overfit-batch trains only on the rows of step 0, until the loss is close to 0.
 run 0 sgt-train $small --lr 1e-2 --batch-size 1 --grad-accum 2 --steps 120 --overfit-batch --run overfit
-stderr_has 'sgt-train: --overfit-batch: every step trains on the 2 rows of step 0, to test whether the loss can fall (the model is of no other use)'
+stderr_has 'sgt-train: --overfit-batch: every step trains on the 2 rows of step 0, to test whether the loss can fall (do not use the resulting model for anything else)'
 stderr_matches '^sgt-train: --overfit-batch: the loss fell from 5\.[0-9]+ to [01]\.[0-9]+ in 120 steps$'
 grep -q '"overfit-batch": true' overfit/options.json || fail 'it is an option of the run'
 run 0 sgt-train --quiet $small --lr 1e-2 --batch-size 1 --grad-accum 2 --steps 2 --run plain

@@ -61,7 +61,7 @@ refuses_odd_rows
 two 1 sgt-train $options --run two
 stderr_is 'sgt-train: two: this run already has step-00000004 (--resume continues from it, --force starts over)'
 run 2 env RANK=2 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=$port sgt-train $options --run odd
-stderr_is 'sgt-train: RANK: rank 2 of 2'
+stderr_is 'sgt-train: RANK: rank 2 is not below the number of ranks, 2'
 pair 1 "sgt-train $options --run odd" "env SGT_HOST_DEVICE=memory=1M sgt-train $options --run odd"
 stderr_lines 1
 stderr_matches '^sgt-train: rank 1: out of GPU memory'

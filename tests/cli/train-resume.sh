@@ -86,7 +86,7 @@ busy unsaved log.jsonl
 busy shared latest
 mkdir -p begun-set/.work
 for set in d begun-set; do
-    run_failure "$set: this folder holds a set of sgt-tokenize, not a run (use another --run)" \
+    run_failure "$set: this folder holds the output of sgt-tokenize, not a run (use a different --run)" \
         sgt-train --quiet $options --run $set --force
 done
 

@@ -53,7 +53,7 @@ spikes cpu --optimizer sgd --lr 1e-1 --grad-clip 0
     foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign &&
     foreign && foreign && foreign && body 4480 1; } > many.bin
 run 0 sgt-train $options --device cpu --data many.bin --steps 160 --run many --skip-spikes 5
-stderr_matches '^sgt-train: step 15[67]: --skip-spikes has skipped 16 updates in a row, so these are no spikes \(start '\
+stderr_matches '^sgt-train: step 15[67]: --skip-spikes has skipped 16 updates in a row, so these are not spikes \(start '\
 'again with a larger --skip-spikes or a lower --lr\)$'
 [ "$(grep -c 'updates in a row' .stderr)" -eq 1 ] || fail 'it is said once'
 sed -i 's/"grad_norm": \[/"grad_norm": [ null,/; s/^  "xxh3"/  "unsealed"/' many/step-00000160/state.json

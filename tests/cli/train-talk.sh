@@ -58,7 +58,7 @@ mkdir deep begun
 run_failure 'begun/: no checkpoint to resume from (--resume-or-start starts at step 0)' sgt-train --run begun/ --resume
 run 0 sgt-train $small --steps 2 --run deep/run --resume-or-start
 stderr_has 'sgt-train: deep/run has no checkpoint to resume from: starting at step 0'
-run_usage '--resume: not together with --resume-or-start, which starts where there is no checkpoint' \
+run_usage '--resume: not together with --resume-or-start, which starts at step 0 if there is no checkpoint' \
     sgt-train --run deep/run --resume --resume-or-start
 run_usage '--resume-or-start: not together with --force' sgt-train --run deep/run --resume-or-start --force
 

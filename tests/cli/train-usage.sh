@@ -9,7 +9,7 @@ run_usage 'corpus: no operands here, only options; did you mean --data corpus?' 
 run_usage '--no-such-option: no such option' sgt-train --no-such-option
 run_usage '--lr fast: not a number (such as 0.1, 3e-4) or auto' sgt-train --data d --lr fast
 run_usage '--pad-id: needs --sampling documents' sgt-train --data d --pad-id 3
-run_usage 'pad-id 300: d has ids below 256' sgt-train --data d --device cpu --sampling documents --pad-id 300
+run_usage 'pad-id 300: must be below 256, like all ids of d' sgt-train --data d --device cpu --sampling documents --pad-id 300
 run_usage '--epochs 0: must be from 1e-06 to 1000000' sgt-train --data d --epochs 0
 run_usage '--run: needs a value (DIR)' sgt-train --data d --run ''
 run_usage '--profile: needs a value (FILE)' sgt-train $small --steps 1 --profile ''
@@ -77,7 +77,7 @@ run_usage '--scale-lr: needs --lr, the rate to scale (--lr auto already depends 
 run_usage '--resume: not together with --force' sgt-train --data d --resume --force
 run_usage '--seq-len 65: the model has only 64 positions (use a shorter --seq-len)' \
     sgt-train --quiet --data d --device cpu --init "$curve" --seq-len 65
-run_usage '--cpu avx521: not one of auto, plain, avx2, avx512, amx; did you mean avx512?' sgt-train --data d --cpu avx521
+run_usage '--cpu avx521: must be one of auto, plain, avx2, avx512, amx; did you mean avx512?' sgt-train --data d --cpu avx521
 absent run
 
 # A --config file follows the same rules; the command line overrides it.

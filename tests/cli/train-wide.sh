@@ -41,7 +41,7 @@ tuned="sgt-train --quiet --device cpu --init $c --eval-every 0 --steps 1 --seq-l
 run_silent $tuned --data some.jsonl --run tuned
 same $c/tokenizer.json tuned/step-00000001/tokenizer.json
 run 0 $tuned --data d --sampling documents --pad-id 100000 --ignore-index 100944 --run padded
-run_usage 'pad-id 100945: d has ids below 100945' $tuned --data d --sampling documents --pad-id 100945 --run refused
+run_usage 'pad-id 100945: must be below 100945, like all ids of d' $tuned --data d --sampling documents --pad-id 100945 --run refused
 
 # The memory that a step needs; sets of other vocabularies are refused.
 run_prints '100945 ids' sgt-train --estimate-memory --data d --device cpu --model 1x32x2 --seq-len 16 --batch-size 1

@@ -39,7 +39,7 @@ void amx_end(check *t)
 static void refused(check *t)
 {
     static const char want[] =
-        "amx: Linux does not let this process use it (take a lower level, or auto)";
+        "amx: Linux does not allow this process to use AMX (use a lower level, or auto)";
     sgt_error err = {.text = ""};
     if (!amx_begin(t) || __real_sgt_cpu_amx()) return;
     if (claimed_cpu_amx()) check_fail(t, "Linux does not refuse AMX");

@@ -153,18 +153,17 @@ Test(documents, indexes_that_cannot_be)
     struct stat st;
     cr_assert_eq(stat("d/train_000003.bin", &st), 0);
     expect_failure(try("d", &o, why), SGT_EFORMAT,
-                   "d/train_000003.idx: more than the %ld bytes that such a file may have",
+                   "d/train_000003.idx: too large: a file of this kind may have at most %ld bytes",
                    (st.st_size - SGT_SHARD_HEADER) / 2 * 8);
     put_documents_index("d/train_000003.idx", 3);
     patch("d/train_000000.idx", 16, &late, 8);
     expect_failure(try("d", &o, why), SGT_EFORMAT,
-                   "d/train_000000.idx: at byte 16: document 2 starts at token 700, expected after "
-                   "the one before and below 700");
+                   "d/train_000000.idx: at byte 16: document 2 starts at token 700, but must start "
+                   "after the document before it and below token 700");
     patch("d/train_000000.idx", 16, &none, 8);
-    expect_failure(
-        try("d", &o, why), SGT_EFORMAT,
-        "d/train_000000.idx: at byte 16: document 2 starts at token 0, expected after the "
-        "one before and below 700");
+    expect_failure(try("d", &o, why), SGT_EFORMAT,
+                   "d/train_000000.idx: at byte 16: document 2 starts at token 0, but must start "
+                   "after the document before it and below token 700");
 }
 
 Test(documents, indexes_that_the_manifest_knows_better)
@@ -193,8 +192,8 @@ Test(documents, none_at_all)
     uint16_t ids[20] = {1, 2, 3};
     put_bytes("raw.bin", ids, sizeof ids);
     expect_failure(try("raw.bin", &o, why), SGT_EFORMAT,
-                   "raw.bin: no document starts in it: no .idx file says where, and no token is "
-                   "the end-of-text id 50256 (the other samplings need none)");
+                   "raw.bin: no documents found: no .idx file lists one, and no token is the "
+                   "end-of-text id 50256 (other samplings need no documents)");
     /* nanoGPT writes this id behind each document; the loader begins a document at it, so the only
      * document is this token */
     ids[19] = 50256;
@@ -202,7 +201,7 @@ Test(documents, none_at_all)
     must(try("raw.bin", &o, why));
     put_bytes("raw.bin", ids, 0);
     expect_failure(try("raw.bin", &o, why), SGT_EFORMAT,
-                   "raw.bin: no shard has a token (raw.bin has none)");
+                   "raw.bin: its shards have no tokens (the first is raw.bin)");
 }
 
 /* Ids of 4 bytes may be of any vocabulary, so there is no end-of-text id unless a header has one. */
@@ -213,31 +212,34 @@ Test(documents, unknown_end_of_text)
     id_width = 4;
     put_raw("raw.bin", 0, 500);
     expect_failure(open_only("raw.bin", &o, why), SGT_EFORMAT,
-                   "raw.bin: no .idx file says where documents start, and no header says what the "
-                   "end-of-text id is");
+                   "raw.bin: the starts of its documents are unknown: there is no .idx file, and "
+                   "no header states the end-of-text id (make the shards with sgt-tokenize)");
     expect_failure(try("raw.bin", &o, why), SGT_EFORMAT,
-                   "raw.bin: no .idx file says where documents start, and no header says what the "
-                   "end-of-text id is");
+                   "raw.bin: the starts of its documents are unknown: there is no .idx file, and "
+                   "no header states the end-of-text id (make the shards with sgt-tokenize)");
     put_bytes("raw.idx", starts_at, sizeof starts_at);
     must(open_only("raw.bin", &o, why));
-    expect_failure(try("raw.bin", &o, why), SGT_EFORMAT,
-                   "raw.bin: no header says what the end-of-text id is, which rows without pad-id "
-                   "need");
+    expect_failure(
+        try("raw.bin", &o, why), SGT_EFORMAT,
+        "raw.bin: no header states the end-of-text id, but rows are padded with it (set pad-id)");
     o.padded_by = 1;
     must(try("raw.bin", &o, why));
     o.sampling = SGT_SAMPLING_PACKED;
     expect_failure(open_only("raw.bin", &o, why), SGT_EFORMAT,
-                   "raw.bin: no header says what the end-of-text id is, which packed rows need");
+                   "raw.bin: no header states the end-of-text id, but packed rows need it (use a "
+                   "different sampling)");
 }
 
 Test(documents, padding_that_the_vocabulary_lacks)
 {
     sgt_loader_options o = {.seq = 8, .padded_by = 1, .pad = 50257};
     put_set("d", 0);
-    expect_failure(try("d", &o, why), SGT_EUSAGE, "pad-id 50257: d has ids below 50257");
+    expect_failure(try("d", &o, why), SGT_EUSAGE,
+                   "pad-id 50257: must be below 50257, like all ids of d");
     o.vocab = 50256; /* a model whose vocabulary lacks the default padding id */
     o.padded_by = 0;
-    expect_failure(try("d", &o, why), SGT_EUSAGE, "pad-id 50256: d has ids below 50256");
+    expect_failure(try("d", &o, why), SGT_EUSAGE,
+                   "pad-id 50256: must be below 50256, like all ids of d");
 }
 
 /* The error about an id outside the vocabulary names the id's position, whichever piece of a row

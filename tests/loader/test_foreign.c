@@ -32,8 +32,8 @@ Test(foreign, names_of_modded_nanogpt)
                                        "d/sea_train.bin", "d/zoo_train.bin", "d/sun_train.bin"};
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) put_foreign(more[i], 4, 300);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
-                   "d: edu_train.bin and fineweb_train_000001.bin belong to two sets (put each "
-                   "into a folder of its own)");
+                   "d: edu_train.bin and fineweb_train_000001.bin belong to different sets (put "
+                   "each set into its own folder)");
     /* if there are shards with sgt's names, shards with other names are not used */
     put_shard("d/train_000000.bin", 0, 600);
     sgt_loader_options o = {.batch = 4, .seq = 16};
@@ -63,7 +63,7 @@ Test(foreign, nanogpt_folder)
     notices said;
     sgt_loader_options o = {.batch = 4, .seq = 16, .notice = collect(&said)};
     check_loader("d", &o, NULL, train);
-    cr_assert_str_eq(said.last, "d/train.bin has no header: read as nanoGPT's, 16-bit ids");
+    cr_assert_str_eq(said.last, "d/train.bin has no header: reading it as nanoGPT's 16-bit ids");
     o.notice = collect(&said);
     o.split = "val";
     check_loader("d", &o, NULL, val);
@@ -94,7 +94,7 @@ Test(foreign, olmo_folder)
     }
     cr_assert_eq(mkdir("d/.work", 0777), 0);
     expect_failure(open_only("d", &o, why), SGT_EFORMAT,
-                   "d: unfinished (the same sgt-tokenize command again finishes it)");
+                   "d: unfinished (run the same sgt-tokenize command again to finish it)");
 }
 
 /* ---- Megatron-LM ---- */
@@ -157,9 +157,9 @@ Test(foreign, megatron_by_any_name)
             cr_assert_eq(loader_info(l).hash, loader_info(m).hash);
         }
     }
-    expect_failure(open_only("m/gpt2_text", NULL, why), SGT_EIO,
-                   "m/gpt2_text: No such file or directory"
-                   " (sgt-tokenize makes a folder of shards)");
+    expect_failure(
+        open_only("m/gpt2_text", NULL, why), SGT_EIO,
+        "m/gpt2_text: No such file or directory (make a folder of shards with sgt-tokenize)");
 }
 
 Test(foreign, megatron_splits_of_a_folder)
@@ -295,8 +295,8 @@ Test(foreign, megatron_of_six_thousand_million_tokens)
     sgt_loader_options o = {
         .reader = SGT_READER_MMAP, .sampling = SGT_SAMPLING_DOCUMENTS, .seq = 16};
     expect_failure(open_only("m", &o, why), SGT_EUNSUPPORTED,
-                   "m.bin: 6442450941 tokens: documents are found in shards of up to 4294967295 "
-                   "(the other samplings take any)");
+                   "m.bin: 6442450941 tokens: documents can be found only in shards of at most "
+                   "4294967295 tokens (other samplings have no such limit)");
 }
 
 /* Damage each number of the .idx in turn. The error is the same whether the path names the folder
@@ -312,35 +312,34 @@ Test(foreign, megatron_index_that_lies)
     } lies[] = {
         {9, 8, 2, SGT_EUNSUPPORTED, "at byte 9: version 2, expected 1"},
         {17, 1, 5, SGT_EUNSUPPORTED,
-         "at byte 17: type 5, int64: 64-bit tokens: sgt reads uint16, int16 and int32, which "
-         "Megatron-LM writes"},
+         "at byte 17: the tokens have type 5 (int64, 64 bits), but sgt reads only uint16, int16 "
+         "and int32"},
         {17, 1, 9, SGT_EFORMAT, "at byte 17: type 9, expected 8 (uint16) or 4 (int32)"},
         {18, 8, 7, SGT_EFORMAT,
-         "154 bytes, but at byte 18 it says 7 sequences and 6 bounds of documents, 12 and 8 bytes "
-         "each (cut short or not whole; make it again)"},
+         "154 bytes, but its header (at byte 18) says 7 sequences of 12 bytes and 6 document "
+         "bounds of 8 bytes (cut short or damaged: make it again)"},
         /* times 12 bytes this would wrap around to 8 in 64 bits */
         {18, 8, 0x1555555555555556, SGT_EFORMAT,
-         "154 bytes, but at byte 18 it says 1537228672809129302 sequences and 6 bounds of "
-         "documents, 12 and 8 bytes each (cut short or not whole; make it again)"},
+         "154 bytes, but its header (at byte 18) says 1537228672809129302 sequences of 12 bytes "
+         "and 6 document bounds of 8 bytes (cut short or damaged: make it again)"},
         {26, 8, -1, SGT_EFORMAT,
-         "154 bytes, but at byte 18 it says 6 sequences and 18446744073709551615 bounds of "
-         "documents, 12 and 8 bytes each (cut short or not whole; make it again)"},
+         "154 bytes, but its header (at byte 18) says 6 sequences of 12 bytes and "
+         "18446744073709551615 document bounds of 8 bytes (cut short or damaged: make it again)"},
         {34 + 4, 4, -1, SGT_EFORMAT,
-         "at byte 38: sequence 1 has -1 tokens, expected at most the 328 that are left of the "
-         ".bin"},
+         "at byte 38: sequence 1 has -1 tokens, but only 328 are left in the .bin"},
         {34, 4, 334, SGT_EFORMAT,
-         "at byte 34: sequence 0 has 334 tokens, expected at most the 333 that are left of the "
-         ".bin"},
+         "at byte 34: sequence 0 has 334 tokens, but only 333 are left in the .bin"},
         {34, 4, 4, SGT_EFORMAT,
-         "at byte 66: sequence 1 begins at byte 10 of the .bin, expected 8, where the one before "
-         "ends"},
+         "at byte 66: sequence 1 begins at byte 10 of the .bin, expected 8, where the sequence "
+         "before it ends"},
         {34 + 20, 4, 299, SGT_EFORMAT,
-         "its sequences have 332 tokens, but the .bin has 333 (they do not belong together, or one "
-         "is cut short)"},
+         "its sequences have 332 tokens, but the .bin has 333 (the two files do not belong "
+         "together, or one was cut short)"},
         {BEGINS_AT + 16, 8, -10, SGT_EFORMAT,
-         "at byte 74: sequence 2 begins at byte -10 of the .bin, expected 10, where the one before "
-         "ends"},
-#define ORDER "expected 0 first, none below the one before, and last the number of sequences, 6"
+         "at byte 74: sequence 2 begins at byte -10 of the .bin, expected 10, where the sequence "
+         "before it ends"},
+#define ORDER \
+    "but these numbers must begin with 0, never decrease, and end with the number of sequences, 6"
         {BOUNDS_AT, 8, 1, SGT_EFORMAT, "at byte 106: document 0 begins with sequence 1, " ORDER},
         {BOUNDS_AT + 24, 8, 0, SGT_EFORMAT,
          "at byte 130: document 3 begins with sequence 0, " ORDER},
@@ -380,11 +379,11 @@ Test(foreign, megatron_index_cut_short)
     put_megatron("a", 0);
     resize("a.bin", 2 * TOKENS - 1);
     expect_failure(open_only("a", &o, why), SGT_EFORMAT,
-                   "a.bin: 665 bytes: a file of 16-bit tokens has an even number of them");
+                   "a.bin: 665 bytes: the size of a file of 16-bit tokens must be a multiple of 2");
     put_bytes("a.idx", "TNTIDX\0\0\1\0\0\0\0\0\0", 16);
     expect_failure(open_only("a.bin", &o, why), SGT_EUNSUPPORTED,
-                   "a.idx: at byte 0: TNTIDX, the index that Megatron-LM wrote before MMIDIDX: sgt "
-                   "reads the latter");
+                   "a.idx: at byte 0: TNTIDX, an index of an old Megatron-LM: sgt reads only "
+                   "MMIDIDX (make it again with a newer Megatron-LM)");
 }
 
 /* The .idx has no documents: sampling `documents` fails, sampling windows works. */
@@ -395,10 +394,11 @@ Test(foreign, megatron_without_documents)
     put_raw("a.bin", 0, 0);
     put_index("a.idx", 8, nothing, 0, none, 1);
     expect_failure(open_only("a", &(sgt_loader_options){.seq = 16}, why), SGT_EFORMAT,
-                   "a: no shard has two tokens (a row and its targets take more text)");
+                   "a: every shard has fewer than two tokens, but a row and its targets need two "
+                   "(tokenize more text)");
     put_raw("a.bin", 0, 5);
     put_index("a.idx", 8, lengths, 1, none, 1);
     expect_failure(open_only("a", &(sgt_loader_options){.seq = 4}, why), SGT_EFORMAT,
-                   "a.idx: at byte 46: document 0 begins with sequence 0, expected 0 first, none "
-                   "below the one before, and last the number of sequences, 1");
+                   "a.idx: at byte 46: document 0 begins with sequence 0, but these numbers must "
+                   "begin with 0, never decrease, and end with the number of sequences, 1");
 }

@@ -84,8 +84,9 @@ Test(manifest, what_cannot_be_written)
         if (i == 2) strcpy(s.file, "\xc0");
         m.shards = &s;
         m.count = 1;
-        expect_failure(sgt_manifest_write(&m, ".", why), SGT_ENOMEM,
-                       "./manifest.json: out of memory, or a name in it is not UTF-8");
+        expect_failure(
+            sgt_manifest_write(&m, ".", why), SGT_ENOMEM,
+            "./manifest.json: cannot write it: out of memory, or a file name is not UTF-8");
     }
     cr_assert_neq(access("manifest.json", F_OK), 0);
 }
@@ -118,29 +119,29 @@ Test(manifest, wrong_fields_are_named)
         const char *from, *to, *message;
     } cases[] = {
         {"\"version\": 1", "\"version\": 2", "version 2, expected 1 (made by a newer sgt?)"},
-        {"\"version\": 1", "\"v\": 1", "field version: missing, or not a whole number from 0"},
+        {"\"version\": 1", "\"v\": 1", "field version is missing or not a whole number"},
         {"\"size\": 50257", "\"size\": 1048577",
-         "field size: missing, or not a number up to 1048576"},
+         "field size is missing or not a whole number up to 1048576"},
         {"\"tokens\": 100000000,", "\"tokens\": -1,",
-         "field tokens: missing, or not a whole number from 0"},
+         "field tokens is missing or not a whole number"},
         {"\"tokens\": 100000000,", "\"tokens\": 2147483648,",
-         "field tokens: missing, or not what a shard can hold"},
+         "field tokens is missing or not a number of tokens that a shard can have"},
         {"\"tokens\": 100000000,", "\"tokens\": 1.5,",
-         "field tokens: missing, or not a whole number from 0"},
+         "field tokens is missing or not a whole number"},
         {"\"fedcba9876543210\"", "\"fedcba987654321\"",
-         "field xxh3: missing, or not 16 hex digits in a string"},
+         "field xxh3 is missing or not a string of 16 hex digits"},
         {"\"fedcba9876543210\"", "\"fedcba987654321g\"",
-         "field xxh3: missing, or not 16 hex digits in a string"},
-        {"\"fedcba9876543210\"", "7", "field xxh3: missing, or not 16 hex digits in a string"},
-        {"\"split\": \"train\"", "\"split\": \"\"", "field split: missing, or not a short string"},
+         "field xxh3 is missing or not a string of 16 hex digits"},
+        {"\"fedcba9876543210\"", "7", "field xxh3 is missing or not a string of 16 hex digits"},
+        {"\"split\": \"train\"", "\"split\": \"\"", "field split is missing or not a short string"},
         {"\"split\": \"train\"", "\"split\": \"a-name-that-is-too-long\"",
-         "field split: missing, or not a short string"},
-        {"\"shards\": [", "\"shards_\": [", "field shards: missing, or not an array"},
-        {"\"totals\"", "\"totally\"", "field tokens: missing, or not a whole number from 0"},
-        {"\"vocabulary\"", "\"vocal\"", "field name: missing, or not a short string"},
+         "field split is missing or not a short string"},
+        {"\"shards\": [", "\"shards_\": [", "field shards is missing or not an array"},
+        {"\"totals\"", "\"totally\"", "field tokens is missing or not a whole number"},
+        {"\"vocabulary\"", "\"vocal\"", "field name is missing or not a short string"},
         {"\"invalid_utf8_at\": [", "\"invalid_utf8_at\": 7, \"x\": [",
-         "field invalid_utf8_at: missing, or not an array"},
-        {"\"options\": {", "\"options\": 1, \"o\": {", "field options: missing, or not an object"},
+         "field invalid_utf8_at is missing or not an array"},
+        {"\"options\": {", "\"options\": 1, \"o\": {", "field options is missing or not an object"},
         {"train_000000.bin", "../train_000000.bin",
          "shard \"../train_000000.bin\" lies outside the folder: refused"},
         {"train_000000.bin", "/etc/passwd",

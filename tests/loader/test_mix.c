@@ -242,5 +242,5 @@ Test(mix, the_most_windows)
     cr_assert_eq(own, sgt_mix_drawn(&m, set, UINT64_MAX));
     sgt_mix_free(&m);
     expect_failure(sgt_mix_init(&m, &o, sets, 3, tokens, why), SGT_EUSAGE,
-                   "more than 2^63 windows");
+                   "the data has more than 2^63 windows");
 }

@@ -178,7 +178,7 @@ Test(packed, too_little_text)
     put_set("d", 1);
     sgt_loader_options o = {.sampling = SGT_SAMPLING_PACKED, .seq = 9999};
     expect_failure(open_only("d", &o, why), SGT_EFORMAT,
-                   "d: its %lu documents have %lu tokens, and a packed row takes 10000 (take a "
+                   "d: its %lu documents have only %lu tokens, but a packed row needs 10000 (use a "
                    "shorter sequence length, or more text)",
                    documents, first[SHARDS] - starts[0]);
 }
@@ -201,17 +201,18 @@ Test(packed, other_beginnings)
         o.reader = (sgt_reader)reader;
         scoped(sgt_loader) *l = open_loader("d", &o, NULL);
         scoped(sgt_cursor) *c = open_cursor(l);
-        expect_failure(read_rows(l, c, 0, rows, why), SGT_EFORMAT,
-                       "d/train_000000.bin: token %lu: a document begins with id 7, and packed "
-                       "rows need the end-of-text id 50256 there (the other samplings do not)",
-                       starts[d]);
+        expect_failure(
+            read_rows(l, c, 0, rows, why), SGT_EFORMAT,
+            "d/train_000000.bin: token %lu: this document begins with id 7, but for packed rows it "
+            "must begin with the end-of-text id, 50256 (use a different sampling)",
+            starts[d]);
     }
     put_bytes("raw.bin", (uint16_t[]){5, 6, 7, 8, 9, 5, 6, 7}, 16);
     put_bytes("raw.idx", (uint64_t[]){0, 4}, 16);
     o.seq = 4;
     expect_failure(open_only("raw.bin", &o, why), SGT_EFORMAT,
-                   "raw.bin: token 0: a document begins with id 5, and packed rows need the "
-                   "end-of-text id 50256 there (the other samplings do not)");
+                   "raw.bin: token 0: this document begins with id 5, but for packed rows it must "
+                   "begin with the end-of-text id, 50256 (use a different sampling)");
 }
 
 /* A file is cut short, and a row begins after its new end. The error must name the cut, not the id

@@ -42,9 +42,9 @@ Test(readers, wide_ids)
     sgt_loader_info info = loader_info(l);
     cr_assert(info.vocab == 128256 && info.eot == 128255);
     expect_failure(read_rows(l, c, 0, rows, why), SGT_EUSAGE,
-                   "d: ids of 4 bytes do not fit rows of u16 (take i32 or i64)");
+                   "d: 4-byte ids do not fit into u16 rows (use i32 or i64)");
     expect_failure(sgt_stream_open(&s, l, NULL, why), SGT_EUSAGE,
-                   "d: ids of 4 bytes do not fit rows of u16 (take i32 or i64)");
+                   "d: 4-byte ids do not fit into u16 rows (use i32 or i64)");
 }
 
 /* If a call's batches do not fit in the buffer, nothing is written. */
@@ -61,11 +61,13 @@ Test(readers, no_room)
             int64_t out[3 * 2 * B * T] = {-7};
             size_t bytes = count * want[output];
             expect_failure(sgt_loader_read(l, c, 0, count, (sgt_output)output, out, bytes - 1, why),
-                           SGT_EUSAGE, "%lu x %zu bytes of batches do not fit into %zu bytes",
-                           count, want[output], bytes - 1);
+                           SGT_EUSAGE,
+                           "%lu batches of %zu bytes do not fit into a buffer of %zu bytes", count,
+                           want[output], bytes - 1);
             cr_assert_eq(out[0], -7);
             expect_failure(sgt_loader_read(l, c, 0, count, (sgt_output)output, NULL, bytes, why),
-                           SGT_EUSAGE, "%lu x %zu bytes of batches do not fit into 0 bytes", count,
+                           SGT_EUSAGE,
+                           "%lu batches of %zu bytes do not fit into a buffer of 0 bytes", count,
                            want[output]);
             must(sgt_loader_read(l, c, 0, count, (sgt_output)output, out, bytes, why));
         }
@@ -204,14 +206,14 @@ Test(readers, one_file_and_raw_files)
     sgt_loader_options o = {.raw = 32, .seq = 16};
     put_bytes("odd.bin", "123456", 6);
     expect_failure(open_only("odd.bin", &o, why), SGT_EFORMAT,
-                   "odd.bin: 6 bytes: a file of 32-bit tokens has a multiple of 4");
+                   "odd.bin: 6 bytes: the size of a file of 32-bit tokens must be a multiple of 4");
     id_width = 2;
     put_raw("raw.bin", 1, 900);
     expect_failure_about(open_only("raw.bin", &o, why), SGT_EUNSUPPORTED,
-                         "and no vocabulary has as many (--raw 16 reads 16-bit ids");
+                         "which no vocabulary has (read 16-bit ids with --raw 16");
     o.raw = 1;
     expect_failure(open_only("raw.bin", &o, why), SGT_EUSAGE,
-                   "raw 1: files without headers have ids of 16 or 32 bits");
+                   "raw 1: must be 16 or 32, the bits of an id in files without a header");
 }
 
 static const sgt_loader_options uring = {.reader = SGT_READER_URING, .batch = 6, .seq = 16};
@@ -281,7 +283,7 @@ Test(readers, vocabulary_of_the_caller)
     must(open_only("any.bin", &o, why));
     o.vocab++;
     expect_failure(open_only("any.bin", &o, why), SGT_EUSAGE,
-                   "a vocabulary of 1048577, of at most 1048576 ids");
+                   "a vocabulary of 1048577 ids: at most 1048576 are supported");
 }
 
 /* If a shard is replaced by another file or removed, the loader still reads the file that it has
@@ -323,9 +325,9 @@ Test(readers, rows_past_64_bits)
     scoped(sgt_loader) *l = open_loader("d", &uring, NULL);
     scoped(sgt_cursor) *c = open_cursor(l);
     check_batch(l, c, UINT64_MAX / 6 - 1, NULL);
-    expect_failure(
-        batch_of(l, c, 1, UINT64_MAX / 6, why), SGT_EUSAGE,
-        "batch 3074457345618258602: its rows, 6 a batch, are past the 64 bits that number them");
+    expect_failure(batch_of(l, c, 1, UINT64_MAX / 6, why), SGT_EUSAGE,
+                   "batch 3074457345618258602: too large: with 6 rows per batch, its row numbers "
+                   "need more than 64 bits");
 }
 
 /* Write to `root` the files of a container with a memory limit of `most` bytes, of which `used` are
@@ -345,8 +347,8 @@ static void refused(const sgt_loader_options *o, const char *takes, const char *
 {
     expect_failure(
         open_only("d", o, why), SGT_ENOMEM,
-        "the set takes %s and this process's control group (container) has %s: it "
-        "cannot be preloaded (use the reader mmap or uring, which need no memory for it)",
+        "the set needs %s, but this process's control group (container) has only %s (use "
+        "the reader mmap or uring, which need no memory for the set)",
         takes, has);
 }
 
@@ -395,12 +397,11 @@ Test(readers, copies_of_several_processes)
     sgt_loader *l = open_loader("d", &o, &fault);
     cr_assert_eq(said.count, 1);
     cr_assert_str_eq(said.last,
-                     "the set takes 3 MiB in each of 3 processes and this process's control "
-                     "group (container) has 8 MiB of memory: reading with mmap "
-                     "instead");
+                     "the set needs 3 MiB in each of 3 processes, but this process's control group "
+                     "(container) has only 8 MiB of memory: reading with mmap instead");
     cr_assert_str_eq(loader_info(l).reader_detail,
-                     "preload (mmap: the set takes 3 MiB in each of 3 processes and this process's "
-                     "control group (container) has 8 MiB of memory)");
+                     "preload (mmap: the set needs 3 MiB in each of 3 processes, but this "
+                     "process's control group (container) has only 8 MiB of memory)");
     sgt_loader_close(l);
     o.copies = 2;
     put_container("root", "8388608", "4194304");
@@ -453,6 +454,6 @@ Test(readers, memory_that_goes_while_a_copy_is_filled)
     o.may_map = 1;
     check_loader("d", &o, &fault, NULL);
     cr_assert_str_eq(said.last,
-                     "the set takes 3 MiB and this process's control group (container) has 1 MiB "
-                     "of free memory for data: reading with mmap instead");
+                     "the set needs 3 MiB, but this process's control group (container) has only 1 "
+                     "MiB of free memory for data: reading with mmap instead");
 }

@@ -58,11 +58,14 @@ Test(set, options_that_make_no_sense)
     static const struct {
         sgt_loader_options o;
         const char *text;
-    } cases[] = {{{.batch = 8, .ranks = 3}, "a batch of 8 rows does not divide among 3 ranks"},
-                 {{.rank = 2, .ranks = 2}, "rank 2 of 2: ranks count from 0"},
-                 {{.seq = 2147483647}, "a sequence length of 2147483647, which no shard can have"},
-                 {{.reader = SGT_READERS}, "unknown reader 3"},
-                 {{.sampling = SGT_SAMPLINGS}, "unknown sampling 6"}};
+    } cases[] = {
+        {{.batch = 8, .ranks = 3}, "a batch of 8 rows cannot be divided evenly among 3 ranks"},
+        {{.rank = 2, .ranks = 2},
+         "rank 2 of 2: must be below the number of ranks (ranks count from 0)"},
+        {{.seq = 2147483647},
+         "a sequence length of 2147483647 is too large: no shard can have that many tokens"},
+        {{.reader = SGT_READERS}, "unknown reader 3"},
+        {{.sampling = SGT_SAMPLINGS}, "unknown sampling 6"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         expect_failure(open_only("d", &cases[i].o, why), SGT_EUSAGE, "%s", cases[i].text);
 }
@@ -72,15 +75,15 @@ Test(set, nothing_there)
     cr_assert_eq(mkdir("d", 0777), 0);
     put_bytes("d/val_000000.txt", "", 0);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
-                   "d: no train shards in it, train_*.bin (sgt-tokenize makes them)");
+                   "d: no train shards (train_*.bin) in it: make them with sgt-tokenize");
     expect_failure(open_only("e", NULL, why), SGT_EIO,
-                   "e: No such file or directory (sgt-tokenize makes a folder of shards)");
+                   "e: No such file or directory (make a folder of shards with sgt-tokenize)");
     put_manifest(0, 0);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
-                   "d: no train shards in it, train_*.bin (sgt-tokenize makes them)");
+                   "d: no train shards (train_*.bin) in it: make them with sgt-tokenize");
     sgt_loader_options o = {.raw = 16};
     expect_failure(open_only("d", &o, why), SGT_EFORMAT,
-                   "d: no train shards in it, train_*.bin (sgt-tokenize makes them)");
+                   "d: no train shards (train_*.bin) in it: make them with sgt-tokenize");
 }
 
 Test(set, short_shards_are_left_out_and_named)
@@ -94,13 +97,13 @@ Test(set, short_shards_are_left_out_and_named)
     sgt_loader_info i = info_of("d", &o);
     cr_assert(i.shards == 3 && i.skipped == 2 && i.tokens == 5513);
     cr_assert_eq(said.count, 1);
-    cr_assert_str_eq(said.last, "d: left out 2 of 5 shards with fewer than the 513 tokens of a "
-                                "window (d/train_000002.bin has 512)");
+    cr_assert_str_eq(said.last, "d: skipping 2 of 5 shards, which have fewer than the 513 tokens "
+                                "of a window (the longest of these, d/train_000002.bin, has 512)");
     o.seq = 3000;
     expect_failure(
         open_only("d", &o, why), SGT_EFORMAT,
-        "d: rows of 3000 tokens need a shard of 3001 or more, and the longest, d/train_000000.bin, "
-        "has 3000 (take a sequence length of at most 2999, or more text)");
+        "d: rows of 3000 tokens need a shard of at least 3001, but the longest, "
+        "d/train_000000.bin, has only 3000 (use a sequence length of at most 2999, or more text)");
     o.seq = 2999;
     i = info_of("d", &o);
     cr_assert(i.shards == 1 && i.skipped == 4 && i.windows_per_epoch == 1);
@@ -126,12 +129,12 @@ Test(set, one_vocabulary)
     patch("d/train_000001.bin", 16, "\x52\xc4", 2);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
                    "d/train_000001.bin: a vocabulary of 50258, but d/train_000000.bin has 50257: "
-                   "shards of one set share one");
+                   "shards of one set must share a vocabulary");
     patch("d/train_000001.bin", 16, "\x51\xc4", 2);
     patch("d/train_000001.bin", 24, "\x01", 1);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
                    "d/train_000001.bin: vocabulary 123456789abcde01, but d/train_000000.bin has "
-                   "123456789abcdef0: shards of one set share one");
+                   "123456789abcdef0: shards of one set must share a vocabulary");
 }
 
 Test(set, the_manifest_decides)
@@ -152,8 +155,8 @@ Test(set, the_manifest_decides)
                    "d/train_000001.bin: missing, but d/manifest.json lists it");
     put_bytes("d/manifest.json", "{}", 2);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
-                   "d/manifest.json: field version: missing, or not a whole number from 0 "
-                   "(damaged: copy the folder again, or tokenize again with --force)");
+                   "d/manifest.json: field version is missing or not a whole number (damaged: copy "
+                   "the folder again, or tokenize again with --force)");
 }
 
 Test(set, checksum_of_another_shard)
@@ -223,7 +226,8 @@ Test(set, shard_changed_while_opening)
         else patch(path, 2000, "\1\0", 2);
         if (how == 2) cr_assert_eq(utimensat(AT_FDCWD, path, later, 0), 0);
         expect_failure(sgt_set_open_shard(&s, 1, why), SGT_EFORMAT,
-                       "%s: written or replaced since the set was opened (open it again)", path);
+                       "%s: was written or replaced after the set was opened (open the set again)",
+                       path);
         sgt_set_close(&s);
     }
 }
@@ -260,7 +264,7 @@ Test(set, what_sgt_tokenize_has_not_finished_is_refused)
     put_split();
     cr_assert_eq(mkdir("d/.work", 0777), 0);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
-                   "d: unfinished (the same sgt-tokenize command again finishes it)");
+                   "d: unfinished (run the same sgt-tokenize command again to finish it)");
     /* sgt-tokenize writes the manifest last, so with it the set is complete, although .work still
      * exists */
     put_manifest(3, 3000);
@@ -279,8 +283,8 @@ Test(set, no_room_for_maps)
     struct rlimit room = {(rlim_t)4 << 30, (rlim_t)4 << 30};
     cr_assert_eq(setrlimit(RLIMIT_AS, &room), 0);
     expect_failure(open_only("d", &o, why), SGT_ENOMEM,
-                   "d/train_000000.bin: mapping it: no room for a map of 4294968318 bytes (sysctl "
-                   "vm.max_map_count, ulimit -v; the reader uring needs neither)");
+                   "d/train_000000.bin: cannot map 4294968318 bytes: a limit on mappings is "
+                   "reached (raise sysctl vm.max_map_count or ulimit -v, or use the reader uring)");
 }
 
 Test(set, shards_of_a_folder_are_in_the_order_of_their_names)

@@ -244,11 +244,11 @@ Test(sets, texts_that_are_wrong)
                        "e:%s: the weight must be a number from 1e-09 to 1e+06", weights[i]);
     }
     static const char *const wrong[][2] = {
-        {"d:1,,e:2", "d:1,,e:2: a set without a name (commas separate sets)"},
-        {"d,", "d,: a set without a name (commas separate sets)"},
-        {"d:1,:2", ":2: a weight without a set"},
-        {"d:1,e", "d has a weight, and e has none: all sets have one, or none has"},
-        {"d,e,f:1", "d has no weight, and f has one: all sets have one, or none has"}};
+        {"d:1,,e:2", "d:1,,e:2: the path of a set is empty (commas separate sets)"},
+        {"d,", "d,: the path of a set is empty (commas separate sets)"},
+        {"d:1,:2", ":2: there is no path before the weight"},
+        {"d:1,e", "d has a weight, but e has none (give every set a weight, or none)"},
+        {"d,e,f:1", "d has no weight, but f has one (give every set a weight, or none)"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         expect_failure(parse(wrong[i][0], why), SGT_EUSAGE, "%s", wrong[i][1]);
     scoped_memory char *most = malloc(2 * 4097);
@@ -275,21 +275,24 @@ Test(sets, that_cannot_be_mixed)
     } cases[] = {
         {{"gone", 1},
          SGT_EIO,
-         "gone: No such file or directory (sgt-tokenize makes a folder of shards)"},
+         "gone: No such file or directory (make a folder of shards with sgt-tokenize)"},
         {{"e", -1}, SGT_EUSAGE, "e:-1: the weight must be a number from 1e-09 to 1e+06"},
-        {{"e", 0}, SGT_EUSAGE, "d has a weight, and e has none: all sets have one, or none has"},
-        {{"./d/", 1}, SGT_EUSAGE, "./d/: the same set as d (a larger weight draws more of it)"},
+        {{"e", 0}, SGT_EUSAGE, "d has a weight, but e has none (give every set a weight, or none)"},
+        {{"./d/", 1},
+         SGT_EUSAGE,
+         "./d/: the same set as d (to draw more of it, give it a larger weight)"},
         {{"empty", 1},
          SGT_EFORMAT,
-         "empty: no train shards in it, train_*.bin (sgt-tokenize makes them)"},
+         "empty: no train shards (train_*.bin) in it: make them with sgt-tokenize"},
         {{NULL, 1}, SGT_EUSAGE, "set 1 has no path"},
         {{"short.bin", 1},
          SGT_EFORMAT,
-         "short.bin: rows of 16 tokens need a shard of 17 or more, and the longest, short.bin, has "
-         "5 (take a sequence length of at most 4, or more text)"},
+         "short.bin: rows of 16 tokens need a shard of at least 17, but the longest, short.bin, "
+         "has only 5 (use a sequence length of at most 4, or more text)"},
         {{"shorter.bin", 1},
          SGT_EFORMAT,
-         "shorter.bin: no shard has two tokens (a row and its targets take more text)"}};
+         "shorter.bin: every shard has fewer than two tokens, but a row and its targets need two "
+         "(tokenize more text)"}};
     put_sets();
     cr_assert_eq(mkdir("empty", 0777), 0);
     put_raw("short.bin", 1, 5);
@@ -301,10 +304,10 @@ Test(sets, that_cannot_be_mixed)
     expect_failure(open_sets(NULL, 2, why), SGT_EUSAGE,
                    "sgt_loader_options.sets is NULL, but set_count is 2");
     expect_failure(open_sets(NULL, 0, why), SGT_EUSAGE,
-                   "sgt_loader_options names no data: set either data or sets");
+                   "sgt_loader_options: neither data nor sets is set (set exactly one of them)");
     sgt_loader_options twice = mixed(three, 3);
     expect_failure(open_only("d", &twice, why), SGT_EUSAGE,
-                   "sgt_loader_options names data twice: set either data or sets");
+                   "sgt_loader_options: data and sets are both set (set exactly one of them)");
 }
 
 static void put_marked(const char *path, uint32_t vocab, uint64_t fingerprint)
@@ -324,7 +327,7 @@ Test(sets, vocabularies)
     expect_failure(open_sets((sgt_loader_set[]){{"c.bin", 1}, {"a.bin", 1}, {"b.bin", 1}}, 3, why),
                    SGT_EFORMAT,
                    "b.bin: vocabulary 00000000000000cd, but a.bin has 00000000000000ab: sets that "
-                   "are mixed share one");
+                   "are mixed must share a vocabulary");
     sgt_loader_set sets[] = {{"a.bin", 1}, {"c.bin", 1}};
     sgt_loader_options o = mixed(sets, 2);
     scoped(sgt_loader) *l = open_loader(NULL, &o, NULL);
@@ -334,5 +337,5 @@ Test(sets, vocabularies)
     expect_failure(open_sets((sgt_loader_set[]){{"c.bin", 1}, {"wide.bin", 1}}, 2, why),
                    SGT_EFORMAT,
                    "wide.bin: 32-bit ids, but c.bin has 16-bit ones: shards that are read together "
-                   "share one vocabulary");
+                   "must share a vocabulary");
 }

@@ -97,12 +97,12 @@ Test(shard, other_kinds_of_files)
     static const struct {
         const char *begin, *path, *kind, *hint;
     } files[] = {
-        {"It was na\xc3\xafve.\r\n\t", "book", "text", "sgt-tokenize book OUT/ makes tokens of it"},
-        {"[1]", "book", "JSON", "sgt-tokenize book OUT/ makes tokens of it"},
-        {"\x1f\x8b\x08", "book", "gzip data", "sgt-tokenize book OUT/ makes tokens of it"},
-        {"PK\3\4", "a.bin", "a ZIP archive", "sgt-tokenize makes tokens of text"},
+        {"It was na\xc3\xafve.\r\n\t", "book", "text", "tokenize it with sgt-tokenize book OUT/"},
+        {"[1]", "book", "JSON", "tokenize it with sgt-tokenize book OUT/"},
+        {"\x1f\x8b\x08", "book", "gzip data", "tokenize it with sgt-tokenize book OUT/"},
+        {"PK\3\4", "a.bin", "a ZIP archive", "tokenize text with sgt-tokenize"},
         {"\x93NUMPY\x01", "a.npy", "an array with the header of numpy.save",
-         "numpy's tofile writes 16-bit ids without it"}};
+         "write 16-bit ids without a header with numpy's tofile"}};
     char bytes[2048];
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         memset(bytes, i < 2 ? 'e' : 0, sizeof bytes);
@@ -159,8 +159,9 @@ Test(shard, wide_ids_without_a_header)
                         ? "w.bin: 32-bit ids without a header, not 16-bit ones (sgt-inspect and "
                           "sgt-bench loader read them with --raw 32, Python with raw=32; sgt-train "
                           "and sgt-eval need a header)"
-                        : "w.bin: 64-bit ids without a header: sgt reads 16-bit and 32-bit ones "
-                          "(numpy.fromfile(FILE, 'u8').astype('u4').tofile(NEW), then --raw 32)");
+                        : "w.bin: 64-bit ids without a header: sgt reads only 16-bit and 32-bit "
+                          "ids (convert them with numpy.fromfile(FILE, "
+                          "'u8').astype('u4').tofile(NEW), then use --raw 32)");
             must(open_and_close("w.bin", 16 | SGT_SHARD_SURE, why));
             cr_assert_eq(open_and_close("w.bin", 32, NULL), width == 4 ? 0 : SGT_EUNSUPPORTED);
         }
@@ -233,8 +234,9 @@ Test(shard, what_is_no_shard)
     expect_failure(open_and_close("three.bin", 0, why), SGT_EFORMAT,
                    "three.bin: at byte 0: magic number 0, expected 20240520: not a shard (if it "
                    "has no header, pass the file itself)");
-    expect_failure(open_and_close("none.bin", 0, why), SGT_EIO,
-                   "none.bin: No such file or directory (sgt-tokenize makes a folder of shards)");
+    expect_failure(
+        open_and_close("none.bin", 0, why), SGT_EIO,
+        "none.bin: No such file or directory (make a folder of shards with sgt-tokenize)");
     cr_assert_eq(mkdir("folder.bin", 0777), 0);
     expect_failure(open_and_close("folder.bin", 0, why), SGT_EFORMAT,
                    "folder.bin: not a regular file");
@@ -252,10 +254,10 @@ Test(shard, sizes_that_lie)
     } sizes[] = {
         {4, "4 bytes, expected at least the header's 1024: cut short"},
         {1023, "1023 bytes, expected at least the header's 1024: cut short"},
-        {1043, "1043 bytes, but its header says 10 tokens, which make 1044 (cut short; make it "
-               "again)"},
-        {1046, "1046 bytes, but its header says 10 tokens, which make 1044 (too long; make it "
-               "again)"}};
+        {1043,
+         "1043 bytes, but its header says 10 tokens, which take 1044 (cut short: make it again)"},
+        {1046,
+         "1046 bytes, but its header says 10 tokens, which take 1044 (too long: make it again)"}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         put_shard("a.bin", 0, 10);
         resize("a.bin", sizes[i].size);
@@ -276,17 +278,21 @@ Test(shard, words_that_lie)
          "the file itself)"},
         {2, 1, 7, "at byte 4: version 7, expected 1 (16-bit tokens)"},
         {2, 2, 0x7fffffff,
-         "1044 bytes, but its header says 2147483647 tokens, which make 4294968318 (cut short; "
+         "1044 bytes, but its header says 2147483647 tokens, which take 4294968318 (cut short: "
          "make it again)"},
-        {2, 2, 0xffffffff, "at byte 8: -1 tokens"},
+        {2, 2, 0xffffffff, "at byte 8: the number of tokens is -1"},
         {2, 3, 2, "at byte 12: header revision 2, expected 0 or 1 (made by a newer sgt?)"},
-        {2, 4, 65537, "at byte 16: a vocabulary of 65537, which 16-bit ids cannot have"},
-        {2, 5, 50257, "at byte 20: end-of-text id 50257, expected below the vocabulary's 50257"},
+        {2, 4, 65537,
+         "at byte 16: a vocabulary of 65537 ids does not match the 16-bit ids of this file"},
+        {2, 5, 50257,
+         "at byte 20: end-of-text id 50257, expected an id below the vocabulary size, 50257"},
         {4, 1, 1, "at byte 4: version 1, expected 7 (32-bit tokens)"},
         {4, 2, 11,
-         "1064 bytes, but its header says 11 tokens, which make 1068 (cut short; make it again)"},
-        {4, 4, 65536, "at byte 16: a vocabulary of 65536, which 32-bit ids cannot have"},
-        {4, 4, 1048577, "at byte 16: a vocabulary of 1048577, which 32-bit ids cannot have"}};
+         "1064 bytes, but its header says 11 tokens, which take 1068 (cut short: make it again)"},
+        {4, 4, 65536,
+         "at byte 16: a vocabulary of 65536 ids does not match the 32-bit ids of this file"},
+        {4, 4, 1048577,
+         "at byte 16: a vocabulary of 1048577 ids does not match the 32-bit ids of this file"}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         id_width = words[i].width;
         put_shard("a.bin", 0, 10);

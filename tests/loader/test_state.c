@@ -58,8 +58,8 @@ Test(state, another_batch_size)
     l = open_loader("d", &o, NULL);
     next = 99;
     expect_failure(sgt_loader_resume(l, &state, &next, why), SGT_EUSAGE,
-                   "the saved position is of another run: 84 rows were drawn, which is not a whole "
-                   "number of batches of 5");
+                   "the saved position belongs to a different run: 84 rows were drawn, which is "
+                   "not a multiple of the batch size, 5");
     cr_assert_eq(next, 99);
 }
 
@@ -68,7 +68,7 @@ static void refused(const sgt_loader_options *o, const sgt_loader_state *state, 
     uint64_t next;
     scoped(sgt_loader) *l = open_loader("d", o, NULL);
     expect_failure(sgt_loader_resume(l, state, &next, why), SGT_EUSAGE,
-                   "the saved position is of another run: %s", wanted);
+                   "the saved position belongs to a different run: %s", wanted);
 }
 
 Test(state, what_differs_is_said)
@@ -78,15 +78,14 @@ Test(state, what_differs_is_said)
     sgt_loader_options left = {.batch = 4, .seq = T, .seed = 1}, o = left;
     sgt_loader_state state = state_after("d", &o, 3);
     o.seed = 2;
-    refused(&o, &state, "the seed is 2 and was 1");
+    refused(&o, &state, "the seed is 2 but was 1");
     o.seq = 8;
-    refused(&o, &state, "the seed is 2 and was 1; the sequence length is 8 and was 16");
+    refused(&o, &state, "the seed is 2 but was 1; the sequence length is 8 but was 16");
     o = left;
     o.sampling = SGT_SAMPLING_BLOCK;
-    refused(&o, &state, "the sampling is block and was shuffle");
+    refused(&o, &state, "the sampling is block but was shuffle");
     put_shard("d/train_000004.bin", 4, 3001);
-    snprintf(text, sizeof text,
-             "the data are others, %016lx of 9292 tokens and were %016lx of 9291",
+    snprintf(text, sizeof text, "the data has hash %016lx and 9292 tokens, but had %016lx and 9291",
              state_after("d", &left, 0).hash, state.hash);
     refused(&left, &state, text);
 }
@@ -112,7 +111,8 @@ Test(state, foreign_sets_of_one_size)
             cr_assert_eq(rc, end < 2 ? SGT_EUSAGE : 0);
             if (rc)
                 cr_assert(
-                    strstr(err.text, "the saved position is of another run: the data are others, "),
+                    strstr(err.text,
+                           "the saved position belongs to a different run: the data has hash "),
                     "%s", err.text);
         }
         put(path, 1, 100); /* a shard shorter than the two hashed ends together */
@@ -135,7 +135,7 @@ Test(state, another_split)
     sgt_loader_options o = {.batch = 4, .seq = T};
     sgt_loader_state state = state_after("d", &o, 3);
     o.split = "val";
-    snprintf(text, sizeof text, "the data are others, %016lx of 800 tokens and were %016lx of 900",
+    snprintf(text, sizeof text, "the data has hash %016lx and 800 tokens, but had %016lx and 900",
              state.hash, state.hash);
     refused(&o, &state, text);
 }
@@ -155,5 +155,5 @@ Test(state, padding)
     cr_assert_eq(state.pad, 50256);
     o.padded_by = 1;
     o.pad = 7;
-    refused(&o, &state, "the padding is 7 and was 50256");
+    refused(&o, &state, "the padding is 7 but was 50256");
 }

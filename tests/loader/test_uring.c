@@ -46,9 +46,9 @@ Test(uring, ring_refused)
         const char *why;
     } cases[] = {{EPERM, "io_uring is forbidden"},
                  {EACCES, "io_uring is forbidden"},
-                 {ENOSYS, "this kernel has no io_uring, or an old one"},
-                 {ENOMEM, "io_uring is short of memory it may lock"},
-                 {EMFILE, "io_uring is short of file descriptors (ulimit -n)"},
+                 {ENOSYS, "this kernel has no io_uring, or its io_uring is too old"},
+                 {ENOMEM, "io_uring may not lock enough memory (ulimit -l)"},
+                 {EMFILE, "io_uring needs more file descriptors than allowed (ulimit -n)"},
                  {EINVAL, "io_uring is unavailable"}};
     put_folder();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -68,7 +68,8 @@ Test(uring, ring_refused_to_some)
     scoped(sgt_cursor) *c = open_cursor(l);
     sgt_cursor *other;
     expect_failure(sgt_cursor_open(&other, l, why), SGT_EUNSUPPORTED,
-                   "io_uring is short of memory it may lock (the reader mmap needs none)");
+                   "io_uring may not lock enough memory (ulimit -l): use the reader mmap, which "
+                   "does not need it");
     check_run(l, c, 7, 100, NULL);
 }
 
@@ -78,8 +79,8 @@ Test(uring, direct_reads_refused)
     put_folder();
     check_fallback(NULL, "uring", NULL);
     check_fallback(&(reader_fault){.direct_error = EINVAL}, "uring (through the page cache)",
-                   "d/train_000000.bin: direct reads are refused (Invalid argument): reading "
-                   "through the page cache");
+                   "d/train_000000.bin: the file system refuses direct reads (Invalid argument): "
+                   "reading through the page cache instead");
 }
 
 /* The ring fails at its first use, or while reads are in flight. Those may still write to memory
@@ -262,8 +263,8 @@ Test(uring_reads, more_shards_than_descriptors)
         for (int i = 0; i < 3; i++) check_run(l[i], c[i], 50 * (uint64_t)i, 100, NULL);
         cr_assert_eq(said.count, raised ? 0 : 3);
         if (said.count)
-            cr_assert_str_eq(said.last, "io_uring is short of file descriptors (ulimit -n): "
-                                        "reading with mmap instead");
+            cr_assert_str_eq(said.last, "io_uring needs more file descriptors than allowed (ulimit "
+                                        "-n): reading with mmap instead");
         cr_assert_eq(getrlimit(RLIMIT_NOFILE, &few), 0);
         cr_assert(raised ? few.rlim_cur > 360 && few.rlim_cur < 500 : few.rlim_cur == 120);
         for (int i = 0; i < 3; i++) {

@@ -55,7 +55,7 @@ def test_wide_ids_are_not_read_as_narrow_ones(load, tmp_path, width):
         for dtype in "int32", "int64":
             x, y = load(tmp_path, batch=2, seq=4, raw=32, dtype=dtype, sampling="sequential")[0]
             assert (x == [[100, 101, 102, 103], [104, 105, 106, 107]]).all() and (y == x + 1).all()
-        with pytest.raises(ValueError, match="ids of 4 bytes do not fit rows of u16"):
+        with pytest.raises(ValueError, match="4-byte ids do not fit into u16 rows"):
             load(tmp_path, batch=2, seq=4, raw=32, dtype="uint16")[0]
 
 
@@ -63,7 +63,7 @@ def test_a_folder_of_nanogpt(tmp_path, caplog):
     np.arange(300, dtype="<u2").tofile(tmp_path / "train.bin")
     data = sgtokens.Loader(tmp_path, batch=2, seq=4, arrays="numpy", sampling="sequential")
     assert (data[0][0] == [[0, 1, 2, 3], [4, 5, 6, 7]]).all()
-    said = f"{tmp_path}/train.bin has no header: read as nanoGPT's, 16-bit ids"
+    said = f"{tmp_path}/train.bin has no header: reading it as nanoGPT's 16-bit ids"
     assert caplog.messages == [said]
 
 
@@ -73,10 +73,10 @@ def test_more_copies_than_memory(load, monkeypatch, caplog, name):
     want = load()[3]
     monkeypatch.setenv(name, "1000000000")
     data = load()
-    assert data.reader.startswith("preload (mmap: the set takes 1 MiB in each of 1000000000 ")
+    assert data.reader.startswith("preload (mmap: the set needs 1 MiB in each of 1000000000 ")
     assert caplog.messages[-1].endswith(" MiB of memory: reading with mmap instead")
     assert (data[3][0] == want[0]).all()
-    with pytest.raises(sgtokens.Error, match=r"it cannot be preloaded \(use the reader mmap or uring, which "):
+    with pytest.raises(sgtokens.Error, match=r"\(use the reader mmap or uring, which "):
         load(reader="preload")
     assert load(reader="mmap").reader == "mmap"
 
@@ -299,10 +299,10 @@ def test_state_survives_json_ranks_reader_and_batch(load):
 @pytest.mark.parametrize(
     "change, says",
     [
-        ({"seed": 2}, "seed is 1 and was 2"),
-        ({"seq": 64}, "sequence length is 32 and was 64"),
-        ({"rows": 3}, "not a whole number of batches"),
-        ({"hash": "00"}, "the data are others"),
+        ({"seed": 2}, "seed is 1 but was 2"),
+        ({"seq": 64}, "sequence length is 32 but was 64"),
+        ({"rows": 3}, "not a multiple of the batch size"),
+        ({"hash": "00"}, "the data has hash"),
         ({"version": 9}, "of version 9"),
         ({"hash": None}, "damaged"),
         ({"sampling": "none"}, "damaged: sampling 'none': expected one of shuffle"),
@@ -400,7 +400,7 @@ def test_mix_and_paths(folder, load, tmp_path):
         ({"batch": 0}, sgtokens.UsageError, "batch: 0 is out of range, 1 to"),
         ({"slots": 1}, sgtokens.UsageError, "slots: 1 is out of range, 2 to 65536"),
         ({"threads": 0}, sgtokens.UsageError, "threads: 0 is out of range"),
-        ({"rank": 2, "ranks": 2}, sgtokens.UsageError, "rank 2 of 2: ranks count from 0"),
+        ({"rank": 2, "ranks": 2}, sgtokens.UsageError, "rank 2 of 2: must be below "),
         ({"rank": "0", "ranks": "2"}, TypeError, "ranks: expected an integer, not str"),
         ({"batch": 2.5}, TypeError, "batch: expected an integer, not float"),
         ({"epochs": -1}, sgtokens.UsageError, "epochs: -1 is out of range"),

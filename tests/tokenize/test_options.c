@@ -69,8 +69,8 @@ Test(options, programs_of_other_versions)
     } r = {{.size = offsetof(sgt_tokenize_result, seconds), .seconds = -1}, 0};
     put_text("in", "some words", 10);
     expect_failure(sgt_tokenize(&o.o, NULL, why), SGT_EUSAGE,
-                   "sgt_tokenize_options: byte %zu is set, and this library knows %zu (it is older "
-                   "than its header)",
+                   "sgt_tokenize_options: byte %zu is not 0, but this library supports only the "
+                   "first %zu (it is older than its header: use the same version of both)",
                    sizeof o.o, sizeof o.o);
     o.later = 0;
     must(sgt_tokenize(&o.o, &r.r, why));

@@ -207,14 +207,14 @@ static const struct {
     /* each problem once, with the option and the factor of its advice */
     {{swinging, 3000, 32768, 0.025, 0, 0, 0},
      ALONE,
-     "the loss oscillates: it went up and down 4 times in the last 64 steps (lower the lr 2 to 10 "
-     "times, --lr 0.0005 to 0.0001)"},
+     "the loss oscillates: it went up and down 4 times in the last 64 steps (make the lr 2 to 10 "
+     "times lower, --lr 0.0005 to 0.0001)"},
     {{stuck, 4000, 32768, 0.025, 0, 0, 0},
      ALONE,
-     "the loss has stayed at 7.8 for 176 steps (raise the lr"},
+     "the loss has stayed at 7.8 for 176 steps (make the lr"},
     {{creeping, 1000, 8192, 0.05, 50, 0, 0},
      ALONE,
-     " steps (raise the lr 2 to 10 times, --lr 0.002 to 0.01)"},
+     " steps (make the lr 2 to 10 times higher, --lr 0.002 to 0.01)"},
     {{spiking, 1000, 32768, 0.025, 0, 0, 0}, ALONE, "step 700: the loss spikes: it is 6.6"},
     {{spiking, 1000, 8192, 0.05, 0, 0, 0},
      ALONE,
@@ -327,9 +327,10 @@ Test(advice, validation_above_training_by_more_than_the_noise)
         cr_expect_eq(sgt_advice_gap(text, sizeof text, want[i].loss, want[i].noise, want[i].val,
                                     want[i].val_noise) != NULL,
                      want[i].said, "case %zu", i);
-    cr_expect_str_eq(text, "the validation loss, 4, exceeds the training loss, 0.1, by more than "
-                           "their noise (0.02): the model overfits, or the validation texts are of "
-                           "another kind (use more data, fewer --epochs, or --dropout 0.1)");
+    cr_expect_str_eq(text,
+                     "the validation loss, 4, exceeds the training loss, 0.1, by more than their "
+                     "noise (0.02): the model overfits, or the validation data differs from the "
+                     "training data (use more data, fewer --epochs, or --dropout 0.1)");
 }
 
 /* ---- recorded curves ---- */

@@ -206,10 +206,10 @@ Test(init, heads)
     must(sgt_model_write_config(&untied, in_folder("s"), -1, why));
     loads("s", &untied, flat);
     must(sgt_model_write_config(&shape, in_folder("s"), -1, why));
-    expect_failure_about(load("s", &shape, other, why), SGT_EFORMAT,
-                         "/model.safetensors: its lm_head.weight is not its wte.weight, and "
-                         "would be lost: config.json ties the two "
-                         "(\"tie_word_embeddings\": false there loads both)");
+    expect_failure_about(
+        load("s", &shape, other, why), SGT_EFORMAT,
+        "/model.safetensors: its lm_head.weight differs from its wte.weight, but config.json ties "
+        "the two, so one would be lost (set \"tie_word_embeddings\": false there to load both)");
     sgt_model_tensor(&untied, 0, &wte);
     sgt_model_tensor(&untied, sgt_model_tensors(&untied) - 1, &head);
     memcpy(flat + head.offset, flat + wte.offset, wte.count * sizeof *flat);

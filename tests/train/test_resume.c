@@ -75,6 +75,7 @@ Test(resume, another_machine_is_said_aloud)
     put_file("r/step-00000002/state.json", text, n);
     free(text);
     must_train(tiny(3), "r", 1);
-    cr_expect(strstr(warned, "results will differ in the last bits from an uninterrupted run"),
-              "%s", said);
+    cr_expect(
+        strstr(warned, "results will differ in the last bits from those of an uninterrupted run"),
+        "%s", said);
 }

@@ -68,7 +68,7 @@ static int is_ill_formed(const uint8_t *p, size_t n, int whole)
 
 const sgt_magic *sgt_binary_of(const uint8_t *p, size_t n, int whole, int lines)
 {
-    static const sgt_magic other = {"binary data", "--binary keep takes its bytes",
+    static const sgt_magic other = {"binary data", "--binary keep tokenizes its bytes",
                                     SGT_MAGIC_OTHER};
     const sgt_magic *known = sgt_magic_of(p, n);
     if (known || lines) return known;
@@ -178,7 +178,7 @@ int sgt_stream_form(sgt_lookahead *l, sgt_source *s, const sgt_corpus *c, const 
     if (pardon(f, rc) < 0) return rc;
     if (b)
         sgt_fail(why, SGT_EFORMAT, "%s, not UTF-8 text (%s)", b->what,
-                 f->stream ? "pass it as a file, or --binary keep takes its bytes" : b->hint);
+                 f->stream ? "pass it as a file, or --binary keep tokenizes its bytes" : b->hint);
     else if (form == SGT_FORM_ARRAY && c->skip_binary)
         sgt_fail(why, SGT_EFORMAT,
                  "a JSON array, not JSON Lines (jq -c '.[]' makes lines of it, and --format text "
@@ -565,7 +565,7 @@ static int sum_up_skipped(const walk *w)
 {
     static const char *const why[][2] = {
         {"s skipped: not plain text (--binary keep takes their bytes)",
-         " skipped: not plain text (--binary keep takes its bytes)"},
+         " skipped: not plain text (--binary keep tokenizes its bytes)"},
         {"s skipped: Parquet files that are cut off (fetch them again)",
          " skipped: a Parquet file that is cut off (fetch the file again)"}};
     for (int i = 0; i < 2; i++)

@@ -100,7 +100,7 @@ static size_t unpack_lz4(const uint8_t *in, size_t n, uint8_t *out, size_t size)
 #define unpack_lz4 NULL
 #endif
 
-#define OTHER "write it with zstd or snappy, or --filter reads it through a command"
+#define OTHER "write it with zstd or snappy, or read it through a command with --filter"
 #define REBUILD(package) "build sgt again where the package " package " is installed"
 #define CODECS 8
 

@@ -446,7 +446,7 @@ static int make_work(const char *out, const char *work, sgt_error *err)
          * show that the shards in the output folder are unfinished. */
         if (mkdir(work, 0777) == 0) return sgt_sync_parent(work, err);
     } while (errno == ENOENT && tries++ < MOST_TRIES);
-    if (errno != EEXIST) return sgt_fail_errno(err, "%s: cannot make this folder", work);
+    if (errno != EEXIST) return sgt_fail_errno(err, "%s: cannot create this folder", work);
     if (lstat(work, &st) == 0 && !S_ISDIR(st.st_mode))
         return sgt_fail(err, SGT_EIO, "%s: is not a folder (remove it, or name another OUT)", work);
     /* Accept an existing .work if it contains something that only sgt creates: a lock, an owner

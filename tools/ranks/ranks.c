@@ -129,9 +129,8 @@ static void keep_alive(int fd)
 
 static int gone(const net *t, uint32_t rank, sgt_error *err)
 {
-    return sgt_fail(err, SGT_EIO,
-                    "rank %u of %u has died, and with it the run (what is saved stays)", rank,
-                    t->r.size);
+    return sgt_fail(err, SGT_EIO, "rank %u of %u died, so all ranks stop (saved work is kept)",
+                    rank, t->r.size);
 }
 
 /* Run a collective operation through rank 0. If `root` is a rank, broadcast bytes[n] from it to all
@@ -152,8 +151,11 @@ static int call(sgt_ranks *r, uint32_t root, void *bytes, size_t n, double *part
     for (uint32_t i = 1; !r->rank && i < r->size; i++) {
         if (transfer(line[i].fd, theirs, sizeof theirs, RECEIVE) < 0) return gone(t, i, err);
         if (memcmp(mine, theirs, sizeof mine) != 0)
-            return sgt_fail(err, SGT_EIO, "ranks are out of step: rank %u is not where rank 0 is",
-                            i);
+            return sgt_fail(
+                err, SGT_EIO,
+                "ranks are out of step: rank %u is at a different point than rank 0 (run "
+                "the same command on all ranks)",
+                i);
         if ((root == SUM || root == i) && transfer(line[i].fd, part ? part : bytes, n, RECEIVE) < 0)
             return gone(t, i, err);
         for (size_t j = 0; part && j < n / sizeof *x; j++) x[j] += part[j];
@@ -304,10 +306,11 @@ static int listen_first(net *t, sgt_error *err)
     if (t->listener < 0 && errno == ENXIO)
         return sgt_fail(err, SGT_EIO, "MASTER_ADDR=%s: unknown host", t->host);
     if (t->listener < 0 || getsockname(t->listener, (struct sockaddr *)&a, &n) < 0)
-        return sgt_fail(
-            err, SGT_EIO, "rank 0 listens at %s, port %d: %s%s", *t->host ? t->host : "any address",
-            t->port, strerror(errno),
-            errno == EADDRINUSE ? " (set another MASTER_PORT: this is the port after it)" : "");
+        return sgt_fail(err, SGT_EIO, "rank 0 cannot listen at %s, port %d: %s%s",
+                        *t->host ? t->host : "any address", t->port, strerror(errno),
+                        errno == EADDRINUSE
+                            ? " (set a different MASTER_PORT: rank 0 listens on the port after it)"
+                            : "");
     t->port = ntohs(a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port
                                             : ((struct sockaddr_in *)&a)->sin_port);
     return SGT_OK;
@@ -344,10 +347,10 @@ static int greet(net *t, int fd, hello *all, sgt_error *err)
     if (h.size != t->r.size || h.rank == 0 || h.rank >= t->r.size ||
         is_open(t->line[h.life][h.rank].fd)) {
         close(fd);
-        return sgt_fail(
-            err, SGT_EUSAGE,
-            "a rank %u of %u came where %u ranks are, each once (another run's address?)", h.rank,
-            h.size, t->r.size);
+        return sgt_fail(err, SGT_EUSAGE,
+                        "rank %u of %u tried to join, but this run has %u ranks and each joins "
+                        "once (does another run use this address?)",
+                        h.rank, h.size, t->r.size);
     }
     set_patience(fd, 0);
     keep_alive(fd);
@@ -376,7 +379,7 @@ static int check_wait(net *t, double began, uint32_t rank, const char *where, sg
     const double waited = sgt_now() - began;
     if (waited < SAY_SECONDS) return SGT_OK;
     sgt_fail(&why, SGT_EIO,
-             "%s %d s for rank %u of %u%s (if this process is alone, unset %s, which is %u)",
+             "%s %d s for rank %u of %u%s (to run this process alone, unset %s, which is %u)",
              waited < JOIN_SECONDS ? "waiting up to" : "waited", JOIN_SECONDS, rank, t->r.size,
              where, t->variable, t->r.size);
     if (waited >= JOIN_SECONDS) return sgt_fail(err, why.code, "%s", why.text);
@@ -420,7 +423,7 @@ static int reach(net *t, hello *h, sgt_error *err)
     int fd, rc;
     while ((fd = open_socket(t, 0)) < 0 || !is_first(fd, h)) {
         snprintf(where, sizeof where, " at %s, port %d: %s", t->host, t->port,
-                 fd >= 0          ? "another program is there (set another MASTER_PORT)"
+                 fd >= 0 ? "a different program listens there (set a different MASTER_PORT)"
                  : errno == ENXIO ? "unknown host"
                                   : strerror(errno));
         if (fd >= 0) close(fd);
@@ -486,7 +489,9 @@ static long number(const char *name, int *rc, sgt_error *err)
     if (!text || !*text) return -1;
     const long n = strtol(text, &end, 10);
     if (!*end && n >= 0 && n <= 1000000) return n;
-    *rc = sgt_fail(err, SGT_EUSAGE, "%s=%s: not a number of a launcher's", name, text);
+    *rc = sgt_fail(err, SGT_EUSAGE,
+                   "%s=%s: must be a whole number from 0 to 1000000, as launchers set it", name,
+                   text);
     return -1;
 }
 
@@ -526,7 +531,8 @@ static int find(const launcher **found, sgt_ranks *r, sgt_error *err)
         const long rank = number(l->rank, &rc, err), local = number(l->local, &rc, err),
                    here = number(l->here, &rc, err);
         if (rc == SGT_OK && (rank < 0 || rank >= size))
-            rc = sgt_fail(err, SGT_EUSAGE, "%s: rank %ld of %ld", l->rank, rank, size);
+            rc = sgt_fail(err, SGT_EUSAGE, "%s: rank %ld is not below the number of ranks, %ld",
+                          l->rank, rank, size);
         r->rank = (uint32_t)rank;
         r->size = (uint32_t)size;
         /* If the launcher does not say which ranks are on this machine, assume that all are. */
@@ -539,8 +545,8 @@ static int find(const launcher **found, sgt_ranks *r, sgt_error *err)
     const long size = number("WORLD_SIZE", &rc, NULL);
     if (!which || size < 2) return SGT_OK;
     return sgt_fail(err, SGT_EUSAGE,
-                    "RANK is %s and WORLD_SIZE is %ld, but %s is not set (set it, or unset both: "
-                    "this process is then alone)",
+                    "RANK is %s and WORLD_SIZE is %ld, but %s is not set (set it, or unset both to "
+                    "run this process alone)",
                     which, size, lacks);
 }
 
@@ -562,7 +568,7 @@ static int find_master(net *t, sgt_error *err)
     const long port = number("MASTER_PORT", &rc, err);
     if (rc < 0) return rc;
     if (port < 1 || port > 65535)
-        return sgt_fail(err, SGT_EUSAGE, "MASTER_PORT=%ld: no port (1 to 65535)", port);
+        return sgt_fail(err, SGT_EUSAGE, "MASTER_PORT=%ld: must be from 1 to 65535", port);
     snprintf(t->host, sizeof t->host, "%s", getenv("MASTER_ADDR"));
     t->port = (int)(port < 65535 ? port + 1 : port - 1);
     return t->r.rank ? SGT_OK : listen_first(t, err);
@@ -575,15 +581,15 @@ static int load_mpi(sgt_error *err)
         sgt_library_open(path ? path : SGT_MPI_LIBRARY, RTLD_NOW | RTLD_GLOBAL, why, sizeof why);
     free(path);
     if (!library)
-        return sgt_fail(
-            err, SGT_EUNSUPPORTED,
-            "started as one of several ranks, by MPI: %s (make builds it where libopenmpi-dev is)",
-            why);
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "MPI started this process as one of several ranks, but sgt's MPI library "
+                        "cannot be loaded: %s (install libopenmpi-dev and run make)",
+                        why);
     mpi = dlsym(library, SGT_MPI_SYMBOL);
     if (mpi && mpi->interface == SGT_MPI_INTERFACE) return SGT_OK;
     mpi = NULL;
     return sgt_fail(err, SGT_EUNSUPPORTED,
-                    SGT_MPI_LIBRARY " is of another build (make builds both)");
+                    SGT_MPI_LIBRARY " is from a different build (build both with one make)");
 }
 
 /* Start MPI, and use it to broadcast the host and the port at which rank 0 listens. */
@@ -604,7 +610,7 @@ static int ask_mpi(net *t, sgt_error *err)
     if ((rc = mpi->open(t->r.rank, t->r.size, &a, sizeof a, err)) < 0) return rc;
     if (a.rc < 0)
         return sgt_fail(err, SGT_EIO, "%s",
-                        t->r.rank ? "rank 0 has no port to listen on" : why.text);
+                        t->r.rank ? "rank 0 could not open a port to listen on" : why.text);
     gethostname(t->host, sizeof t->host - 1);
     if (strcmp(a.host, t->host) == 0) snprintf(t->host, sizeof t->host, "localhost");
     else memcpy(t->host, a.host, sizeof t->host);

@@ -277,7 +277,7 @@ static int no_room(const sgt_cuda_backend *c, uint64_t taken, sgt_error *err)
     uint32_t rows = sgt_cuda_most_rows(&c->o, most);
     char advice[96];
     if (rows)
-        snprintf(advice, sizeof advice, "the largest --batch-size that fits: %zu",
+        snprintf(advice, sizeof advice, "the largest --batch-size that fits is %zu",
                  rows * c->shape.ranks);
     else
         snprintf(advice, sizeof advice, "no --batch-size fits: use a smaller --model or --seq-len");

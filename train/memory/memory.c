@@ -283,7 +283,7 @@ static int decide_rows(sizing *z, uint64_t *batch, sgt_error *err)
             need, room,
             z->levels || z->o.recompute == SGT_RECOMPUTE_BLOCK ? "" : ", or --recompute auto");
     *batch = rows * ranks;
-    sgt_say(&z->t->o->notice, "--batch-size %" PRIu64 ": %s: %s of the %s%s", *batch,
+    sgt_say(&z->t->o->notice, "--batch-size %" PRIu64 ", %s: the run needs %s of the %s%s", *batch,
             rows < most            ? "the largest that fits"
             : largest == MOST_ROWS ? "the largest possible"
                                    : "all rows of an epoch",
@@ -323,12 +323,12 @@ static const char *format_cure(sizing *z, uint64_t rows, char *buf, size_t n)
     if (!levels) recomputing = most_rows(z, rows, NULL);
     z->o.recompute = chosen;
     if (most)
-        snprintf(buf, n, "the largest --batch-size that fits: %" PRIu64 "%s",
+        snprintf(buf, n, "the largest --batch-size that fits is %" PRIu64 "%s",
                  most * sgt_ranks_size(z->t->o->ranks),
-                 recomputing > most ? "; --recompute auto needs less" : "");
+                 recomputing > most ? ", and --recompute auto allows more" : "");
     else
         snprintf(buf, n, "no --batch-size fits%s",
-                 recomputing ? " without recomputation: --recompute auto needs less"
+                 recomputing ? " without recomputation: use --recompute auto"
                              : ": use a smaller --model or --seq-len");
     return buf;
 }
@@ -356,11 +356,12 @@ static int decide_levels(sizing *z, uint64_t rows, sgt_error *err)
     }
     if (!choose_levels(z, rows, &gelu, &block)) return fail_too_much(z, rows, err);
     uint32_t none = z->o.model.layers - gelu - block;
-    sgt_say(&z->t->o->notice,
-            "--recompute auto: none in %u layer%s, gelu in %u, block in %u: %s of the %s", none,
-            none == 1 ? "" : "s", gelu, block,
-            sgt_format_bytes(need, sizeof need, bytes_with(z, rows, z->levels)),
-            format_room(z, room, sizeof room));
+    sgt_say(
+        &z->t->o->notice,
+        "--recompute auto: none in %u layer%s, gelu in %u, block in %u: the run needs %s of the %s",
+        none, none == 1 ? "" : "s", gelu, block,
+        sgt_format_bytes(need, sizeof need, bytes_with(z, rows, z->levels)),
+        format_room(z, room, sizeof room));
     return SGT_OK;
 }
 

@@ -178,10 +178,11 @@ static int check_tied(const parts *p, const char *const *prefixes, const char *w
     }
     free(numbers);
     if (rc < 0 || same) return rc;
-    return sgt_fail(err, SGT_EFORMAT,
-                    "%s: its " HEAD " is not its " WTE ", and would be lost: config.json ties the "
-                    "two (\"tie_word_embeddings\": false there loads both)",
-                    where);
+    return sgt_fail(
+        err, SGT_EFORMAT,
+        "%s: its " HEAD " differs from its " WTE ", but config.json ties the "
+        "two, so one would be lost (set \"tie_word_embeddings\": false there to load both)",
+        where);
 }
 
 /* ---- model files of llm.c ---- */

@@ -208,7 +208,8 @@ static void note_device()
     const char *why;
     int code = sgt_cuda_device_error(nullptr, 0, &why);
     if (code == 700)
-        sgt_cuda_note("the device: %s (CUDA error %d; --sync-kernels names the launch)", why, code);
+        sgt_cuda_note("the device: %s (CUDA error %d; find the failed launch with --sync-kernels)",
+                      why, code);
     host::refused_launch = 0;
 }
 

@@ -20,12 +20,13 @@ static int open_world(uint32_t rank, uint32_t size, void *bytes, size_t n, sgt_e
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (given < MPI_THREAD_SERIALIZED)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "MPI: this one may be called from its first thread alone");
+                        "MPI: this library supports calls only from the thread that initialized "
+                        "it, but sgt needs MPI_THREAD_SERIALIZED");
     MPI_Comm_rank(MPI_COMM_WORLD, &r);
     MPI_Comm_size(MPI_COMM_WORLD, &count);
     if ((uint32_t)r != rank || (uint32_t)count != size)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "MPI sees rank %d of %d where the launcher has started rank %u of %u (srun "
+                        "MPI sees rank %d of %d, but the launcher started rank %u of %u (use srun "
                         "--mpi=pmix, or the mpirun of this MPI)",
                         r, count, rank, size);
     rc = MPI_Bcast(bytes, (int)n, MPI_BYTE, 0, MPI_COMM_WORLD);
@@ -48,16 +49,17 @@ static int swap(uint32_t to, const void *out, size_t out_bytes, uint32_t from, v
         rc = MPI_Isend(out, (int)out_bytes, MPI_BYTE, (int)to, 0, MPI_COMM_WORLD, &two[1]);
     while (!rc && !(rc = MPI_Testall(2, two, &done, status)) && !done) {
         if (__atomic_load_n(lost, __ATOMIC_ACQUIRE))
-            return sgt_fail(err, SGT_EIO, "MPI: ranks %u and %u are not waited for any more", from,
-                            to);
+            return sgt_fail(err, SGT_EIO,
+                            "MPI: stopped waiting for ranks %u and %u, because the run has failed",
+                            from, to);
         nanosleep(&nap, NULL);
     }
-    if (rc) return failed(rc, "swapping gradients", err);
+    if (rc) return failed(rc, "exchanging gradients", err);
     if (in_bytes) MPI_Get_count(&status[0], MPI_BYTE, &got);
     if (in_bytes && (size_t)got != in_bytes)
         return sgt_fail(err, SGT_EIO,
-                        "ranks are out of step: rank %u has sent %d bytes where %zu were its turn",
-                        from, got, in_bytes);
+                        "ranks are out of step: rank %u sent %d bytes, but %zu were expected", from,
+                        got, in_bytes);
     return SGT_OK;
 }
 
