@@ -102,17 +102,13 @@ void check_rows(const sgt_loader *l, make_row *make, const void *plan)
     check_batch_of(l, c, 0, make, plan);
 }
 
-void check_short_reads(set_check *check, sgt_sampling sampling)
+void check_variants(set_check *check, sgt_sampling sampling)
 {
     static const reader_fault faults[] = {{.most_bytes = 3}, {.ring_error = 1}};
-    const sgt_loader_options o = {
+    sgt_loader_options o = {
         .reader = SGT_READER_URING, .sampling = sampling, .batch = 200, .seq = 33};
     for (size_t i = 0; i < 2; i++) check("d", &o, &faults[i]);
-}
-
-void check_ranks(set_check *check, sgt_sampling sampling)
-{
-    sgt_loader_options o = {.sampling = sampling, .batch = 12, .seq = 16, .seed = 9};
+    o = (sgt_loader_options){.sampling = sampling, .batch = 12, .seq = 16, .seed = 9};
     for (o.ranks = 1; o.ranks <= 6; o.ranks++)
         for (o.rank = 0; o.rank < o.ranks && 12 % o.ranks == 0; o.rank++) {
             o.reader = (sgt_reader)(o.rank % SGT_READERS);

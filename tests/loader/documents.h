@@ -41,11 +41,9 @@ typedef void make_row(row_model *m, const sgt_loader *l, const void *plan, uint6
 /* Compare many batches, in rows and as int32 inputs and targets, with what `make` says. */
 void check_rows(const sgt_loader *l, make_row *make, const void *plan);
 
-/* A check of the batches of set `path`. Both functions use folder d. check_short_reads calls it
- * with reads by io_uring that return only a few bytes, and without io_uring. check_ranks calls it
- * for each rank of 1, 2, 3, 4 and 6 ranks. */
+/* A check of the batches of set `path`. check_variants calls it for folder d: with reads by io_uring
+ * that return only a few bytes, without io_uring, and for each rank of 1, 2, 3, 4 and 6 ranks. */
 typedef void set_check(const char *path, const sgt_loader_options *o, const reader_fault *fault);
-void check_short_reads(set_check *check, sgt_sampling sampling);
-void check_ranks(set_check *check, sgt_sampling sampling);
+void check_variants(set_check *check, sgt_sampling sampling);
 
 #endif

@@ -74,17 +74,11 @@ Test(documents, equal_the_slow_list)
     }
 }
 
-Test(documents, short_reads)
-{
-    put_set("d", 1);
-    check_short_reads(check_documents, SGT_SAMPLING_DOCUMENTS);
-}
-
 /* document_of takes a row's number in the whole run, so it holds for any ranks and batch sizes. */
-Test(documents, ranks_and_accumulation)
+Test(documents, short_reads_and_ranks)
 {
     put_set("d", 0);
-    check_ranks(check_documents, SGT_SAMPLING_DOCUMENTS);
+    check_variants(check_documents, SGT_SAMPLING_DOCUMENTS);
 }
 
 Test(documents, streams_carry_lengths)
