@@ -24,8 +24,6 @@ run 0 sgt-tokenize --quiet --pattern "$(cat "$D/o200k.pattern")" --train-vocab 7
 run 0 sgt-tokenize --quiet --vocab o200k "$D/text.txt" out
 tail -c +1027 out/train_000000.bin > ids
 same ids "$D/hf-o200k.ids"
-run 0 sgt-tokenize --quiet --pattern o200k --train-vocab 700 "$D/text.txt" named
-same_folders o200k named
 
 # The text may be divided into any number of documents, in any format, with any number of threads:
 # only its pre-tokens count. A newline before a letter is a pre-token by itself, whether or not a

@@ -76,7 +76,8 @@ static int64_t id_at(const char *ids, size_t at, size_t size)
  * against inputs within their cache lines. */
 static void check_write(const sgt_rows *r, sgt_output o, int apart)
 {
-    const size_t size = sgt_output_bytes(o), room = size * (MOST + 32), pairs = sgt_output_pairs(o);
+    const size_t size = sgt_output_bytes(o), room = size * (MOST + 32),
+                 pairs = (size_t)sgt_output_pairs(o);
     char *src_end = guarded(id_width * MOST + 64), *in_end = guarded(room), *to_end = guarded(room);
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         /* shift: tokens between the end of the source and the inaccessible page; the inputs and
