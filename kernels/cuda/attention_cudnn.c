@@ -605,6 +605,11 @@ void sgt_cudnn_attention_forward(sgt_cudnn_attention *a, sgt_cuda_stream s, void
     run(a, "attention forward", s, &a->forward, &p, workspace);
 }
 
+void sgt_cudnn_attention_clear(const sgt_cudnn_attention *a, sgt_cuda_stream s, void *workspace)
+{
+    sgt_cuda_zero(s, (char *)workspace + delta_bytes(&a->o), dq_bytes(&a->o));
+}
+
 void sgt_cudnn_attention_backward(sgt_cudnn_attention *a, sgt_cuda_stream s, void *dqkv,
                                   const void *dout, const void *out, const float *lse,
                                   const void *qkv, void *workspace)
@@ -623,7 +628,6 @@ void sgt_cudnn_attention_backward(sgt_cudnn_attention *a, sgt_cuda_stream s, voi
     put(&p, DELTA, sums);
     sums += delta_bytes(&a->o);
     if (!a->o.deterministic) put(&p, DQ_SUMS, sums);
-    if (a->o.clear) sgt_cuda_zero(s, sums, dq_bytes(&a->o));
     sums += dq_bytes(&a->o);
     run(a, "attention backward", s, &a->backward, &p, sums);
 }

@@ -35,7 +35,6 @@ typedef struct sgt_cudnn_attention_options {
     /* 1: results have the same bits each time; the workspace is then larger by about 2*B*H*T*T
      * bytes */
     int deterministic;
-    int clear; /* 1: zero the workspace's sums of dQ before each backward pass */
 } sgt_cudnn_attention_options;
 
 /* Load cuDNN and plan both passes for the current device. Return SGT_ENOMEM if memory runs out.
@@ -50,11 +49,13 @@ void sgt_cudnn_attention_close(sgt_cudnn_attention *a);
  * memory. In the backward pass, it also holds delta (B, H, T), the sums of dout*out, and the sums
  * of dQ (B, H, T, D). The caller allocates it in device memory, 256-byte aligned. It need not be
  * initialized, and nothing in it is kept between passes.
- *
- * If `clear` is 0, the engines must set the sums of dQ to 0 themselves. NVIDIA's frontend relies on
- * this from cuDNN 9.6 on. The self-check verifies it: it fills the workspace with NaN first. Set
- * `clear` unless a self-check has shown this. */
+ */
 size_t sgt_cudnn_attention_workspace(const sgt_cudnn_attention *a);
+
+/* Set the workspace's sums of dQ to 0. Call it before each backward pass, unless a self-check has
+ * shown that the engines do it themselves: it fills the workspace with NaN first. NVIDIA's frontend
+ * relies on the engines from cuDNN 9.6 on. */
+void sgt_cudnn_attention_clear(const sgt_cudnn_attention *a, sgt_cuda_stream s, void *workspace);
 
 /* Enqueue the kernels of the forward or backward pass on the stream and return. The calls allocate
  * no device memory and do not wait, so a stream may capture them. Inputs are not changed. */

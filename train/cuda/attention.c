@@ -17,18 +17,16 @@ static int refuse(const char *what, const char *why, sgt_error *err)
 static int open_cudnn(sgt_cuda_backend *c, sgt_error *err)
 {
     const sgt_checked *v = sgt_verdict_of(c->o.verdicts, SGT_CHECK_CUDNN);
-    int shown = v && strcmp(v->verdict, "ok") == 0;
     sgt_cudnn_attention_options o = {.type = c->shape.type,
                                      .B = c->shape.B,
                                      .T = c->shape.T,
                                      .H = c->shape.H,
                                      .D = c->shape.D,
                                      .scale = c->shape.scale,
-                                     .deterministic = c->o.deterministic,
-                                     /* Unless a self-check has shown that cuDNN's engines set
-                                      * their sums to 0 themselves, do it for them. The self-check
-                                      * itself leaves this to the engines. */
-                                     .clear = !shown && !c->o.checking};
+                                     .deterministic = c->o.deterministic};
+    /* Unless a self-check has shown that cuDNN's engines set their sums to 0 themselves, do it for
+     * them. The self-check itself leaves this to the engines. */
+    c->plan.clear_dq = !c->o.checking && (!v || strcmp(v->verdict, "ok") != 0);
     return sgt_cudnn_attention_open(&c->plan.cudnn, &o, err);
 }
 
@@ -213,6 +211,8 @@ static void forward_cudnn(sgt_cuda_backend *c, const sgt_cuda_block *l, const sg
 static void backward_cudnn(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a)
 {
     (void)a;
+    if (c->plan.clear_dq)
+        sgt_cudnn_attention_clear(c->plan.cudnn, c->queue.compute, c->buf.cudnn_space);
     sgt_cupti_push_label("cuDNN attention backward");
     count_work(c, 5);
     sgt_cudnn_attention_backward(c->plan.cudnn, c->queue.compute, c->buf.dwide, c->buf.dln, l->att,

@@ -175,6 +175,7 @@ typedef struct sgt_cuda_plan {
     sgt_cuda_path path;
     char path_text[64];
     sgt_cudnn_attention *cudnn;
+    int clear_dq; /* 1: set cuDNN's sums of dQ to 0 before each backward pass */
     sgt_cuda_naive naive;
     sgt_cuda_muon muon;
 } sgt_cuda_plan;

@@ -1,2 +1,2 @@
 # kernels/cuda/attention_cudnn.c cudnn_bf16 0
-s/if (a->o.clear) sgt_cuda_zero(s, sums/if (0) sgt_cuda_zero(s, sums/
+s/sgt_cuda_zero(s, (char \*)workspace + delta_bytes(&a->o), dq_bytes(&a->o))/(void)s, (void)workspace/
