@@ -155,15 +155,10 @@ static desc tensor(graph *g, enum uid uid, enum form form, int type)
     return d;
 }
 
-/* Return the 16-bit type of q, k, v and their gradients. */
-static int half_of(const graph *g)
-{
-    return g->o->type == SGT_BF16 ? N(DATA_BFLOAT16) : N(DATA_HALF);
-}
-
+/* Return a tensor of the 16-bit type of q, k, v and their gradients. */
 static desc half(graph *g, enum uid uid, enum form form)
 {
-    return tensor(g, uid, form, half_of(g));
+    return tensor(g, uid, form, g->o->type == SGT_BF16 ? N(DATA_BFLOAT16) : N(DATA_HALF));
 }
 
 static desc inside(graph *g, enum form form) { return tensor(g, INSIDE, form, N(DATA_FLOAT)); }

@@ -18,7 +18,6 @@
 static void close_backend(sgt_backend *b)
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
-    if (!c) return;
     int lost = c->group && c->o.ranks->given_up;
     if (c->queue.compute && !lost) sgt_cuda_finish(c->queue.compute, NULL);
     sgt_cuda_trace_close(c);
@@ -49,7 +48,7 @@ static void close_backend(sgt_backend *b)
     free(c->buf.blocks);
     free(c->flat.tensor_at);
     free(c->flat.bucket_at);
-    free(c->choices);
+    free((char *)c->base.choices);
     free(c);
 }
 
@@ -401,7 +400,7 @@ static void describe(sgt_cuda_backend *c)
                  c->shape.ranks);
     c->base.level = c->plan.path_text;
     c->base.library = c->library;
-    if (c->o.deterministic) c->base.choices = c->choices = sgt_cuda_gemms_choices(c->plan.gemms);
+    if (c->o.deterministic) c->base.choices = sgt_cuda_gemms_choices(c->plan.gemms);
 }
 
 int sgt_cuda_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_error *err)

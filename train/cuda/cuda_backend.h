@@ -277,7 +277,6 @@ typedef struct sgt_cuda_backend {
     size_t kinds;
     sgt_live live; /* when each buffer is in use; filled in when memory is allocated */
     char library[96], peak_name[300];
-    char *choices;
 } sgt_cuda_backend;
 
 /* ---- layout.c ---- */

@@ -4,7 +4,6 @@
 #define SGT_HOST_CUBLASLT_FIXTURE_H
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <string>
