@@ -32,29 +32,30 @@
 static int check_options(const sgt_tokenize_options *o, sgt_error *err)
 {
     if (!(o->val_fraction >= 0 && o->val_fraction <= 1))
-        return sgt_fail(err, SGT_EUSAGE, "split: %g is not within 0 and 1", o->val_fraction);
+        return sgt_fail(err, SGT_EUSAGE, "split: %g is not between 0 and 1", o->val_fraction);
     if (o->shard_tokens > SGT_SHARD_MAX_TOKENS)
         return sgt_fail(err, SGT_EUSAGE,
-                        "shard-tokens: %" PRIu64 " do not fit a shard (at most %u)",
+                        "shard-tokens: %" PRIu64 " is too many (a shard holds at most %u tokens)",
                         o->shard_tokens, SGT_SHARD_MAX_TOKENS);
     if ((unsigned)o->layout > SGT_LAYOUT_NPY || (unsigned)o->format > SGT_FORMAT_JSONL ||
         (unsigned)o->normalize > SGT_NORMALIZE_NFKC ||
         (unsigned)o->invalid_utf8 > SGT_INVALID_FAIL || (unsigned)o->binary > SGT_BINARY_KEEP)
         return sgt_fail(err, SGT_EUSAGE,
-                        "sgt_tokenize_options: layout %d, format %d, normalize %d, invalid_utf8 "
-                        "%d, binary %d: not all known",
+                        "sgt_tokenize_options: unknown value in layout %d, format %d, normalize "
+                        "%d, invalid_utf8 %d or binary %d",
                         (int)o->layout, (int)o->format, (int)o->normalize, (int)o->invalid_utf8,
                         (int)o->binary);
     if (o->layout && o->shard_tokens)
         return sgt_fail(err, SGT_EUSAGE,
-                        "shard-tokens: not together with shards of another trainer, which keep a "
-                        "split in one file");
+                        "shard-tokens: cannot be combined with the formats megatron, nanogpt and "
+                        "npy, which keep each split in one file");
     if (o->threads < 0 || o->threads > MAX_THREADS)
-        return sgt_fail(err, SGT_EUSAGE, "threads: %d is not within 0 and %d", o->threads,
+        return sgt_fail(err, SGT_EUSAGE, "threads: %d is not between 0 and %d", o->threads,
                         MAX_THREADS);
     if (o->rank && o->rank >= o->ranks)
         return sgt_fail(err, SGT_EUSAGE,
-                        "rank: %" PRIu32 " must be below ranks, %" PRIu32 " (they count from 0)",
+                        "rank: %" PRIu32 " must be below the number of ranks, %" PRIu32
+                        " (ranks are numbered from 0)",
                         o->rank, o->ranks);
     return SGT_OK;
 }
@@ -98,8 +99,8 @@ int sgt_space_lacks(const char *out, const sgt_dry_run_result *r, sgt_error *err
     char a[32], b[32];
     if (r->begun || r->disk_free == SGT_NOT_KNOWN || need <= r->disk_free) return SGT_OK;
     return sgt_fail(err, SGT_EIO,
-                    "%s: needs about %s, but only %s is free there (make room, name an OUT "
-                    "elsewhere, or --force)",
+                    "%s: needs about %s, but only %s is free there (free some space, name an OUT "
+                    "elsewhere, or pass --force)",
                     out, sgt_format_bytes(a, sizeof a, need),
                     sgt_format_bytes(b, sizeof b, r->disk_free));
 }
@@ -170,7 +171,9 @@ int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error 
     int rc = check_options(o, err);
     if (rc < 0) return rc;
     if ((rc = sgt_corpus_list(&c, o, err)) == 0 && c->stream)
-        rc = sgt_fail(err, SGT_EUSAGE, "standard input (-) has no size to estimate tokens from");
+        rc = sgt_fail(err, SGT_EUSAGE,
+                      "standard input (-) has an unknown size, so its tokens cannot be estimated "
+                      "(save it as a file first)");
     if (!rc && (rc = sgt_vocab_of(&v, o, err)) == 0) {
         sgt_vocab_say(v, &o->notice);
         rc = estimate(r, o, c, v, err);

@@ -89,17 +89,18 @@ int sgt_pipeline_check(const sgt_manifest *m, const sgt_corpus *c, const sgt_tok
 {
     sgt_tokenize_result r = {0};
     if (o->skip_bad && m->bad_lines && !m->documents)
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: nothing is left to tokenize: every line, row or file is bad, %" PRIu64
-                        " in all (without --skip-bad, one is named)",
-                        c->files[0].path, m->bad_lines);
+        return sgt_fail(
+            err, SGT_EFORMAT,
+            "%s: nothing to tokenize: --skip-bad skipped every line, row or file, %" PRIu64
+            " in all (run without it to see the first error)",
+            c->files[0].path, m->bad_lines);
     fill_counts(&r, m);
     if (r.train_tokens || !r.documents || o->val_fraction <= 0 || o->val_fraction >= 1)
         return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
                     "--split %.15g%%: all documents (%" PRIu64
-                    ") fall into the validation split, and none is left for training (try a "
-                    "smaller part, with --force)",
+                    ") fell into the validation split, so none is left for training (use a smaller "
+                    "value, with --force)",
                     100 * o->val_fraction, r.documents);
 }
 

@@ -96,9 +96,8 @@ int sgt_tokenize(const sgt_tokenize_options *given, sgt_tokenize_result *result,
         rc = tokenize_into(&o, &alike.notice, c, v, &r, err);
     }
     if (kept && !rc && !r.already_done)
-        sgt_say(&alike.notice,
-                "--split: its hash puts all documents into the validation split, so one stays in "
-                "training (whole files are chosen)");
+        sgt_say(&alike.notice, "--split: all files fell into the validation split, so one was "
+                               "moved to training (each file is assigned by a hash of its path)");
     sgt_vocab_free(v);
     sgt_corpus_free(c);
     /* So far, r.seconds is minus the time that this run waited for other owners of the output

@@ -185,7 +185,7 @@ static void print_work(FILE *to, uint64_t bytes, uint64_t read, uint64_t files, 
     fprintf(to, "%s of text in ", sgt_format_bytes(all, sizeof all, bytes));
     print_things(to, "", files, "file", "files", "");
     if (read < bytes)
-        fprintf(to, ": %s there already, %s in this run",
+        fprintf(to, ": %s in an earlier run, %s in this run",
                 sgt_format_bytes(before, sizeof before, bytes - read),
                 sgt_format_bytes(here, sizeof here, read));
     fprintf(to, ", %s", sgt_format_duration(time, sizeof time, seconds));
@@ -199,7 +199,7 @@ static void print_skipped(FILE *to, uint64_t files)
 {
     if (files)
         print_things(to, "", files, "file", "files",
-                     t.skip_bad ? " skipped: not plain text (see --binary), or Parquet cut off\n"
+                     t.skip_bad ? " skipped: not plain text (see --binary), or truncated Parquet\n"
                                 : " skipped: not plain text (see --binary)\n");
 }
 
@@ -208,7 +208,7 @@ static void print_skipped(FILE *to, uint64_t files)
 static void print_no_validation(FILE *to, const sgt_tokenize_result *r)
 {
     fputs("No document fell into the validation split: ", to);
-    if (r->documents == 1) fputs("there is only one, and it is not cut.\n", to);
+    if (r->documents == 1) fputs("there is only one, and documents are not divided.\n", to);
     else print_things(to, "with ", r->documents, "document", "documents", ", ");
     if (r->documents == 1) return;
     fprintf(to, "%g %% may pick none. Try --split %d%%.\n", 100 * t.val_fraction,
@@ -221,16 +221,17 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
         uint64_t count;
         const char *singular, *plural, *after;
     } counted[] = {
-        {r->duplicates, "duplicate", "duplicates", " left out"},
-        {r->bad_lines, "bad line, row or file end", "bad lines, rows or file ends", " left out"},
-        {r->lone_surrogates, "lone surrogate", "lone surrogates", " in JSONL, now U+FFFD"},
-        {r->eot_literals, "literal end of text", "literal ends of text",
-         " in the documents, tokenized as text (with --special eot each begins a document)"},
-        {r->invalid_utf8, "place", "places",
+        {r->duplicates, "duplicate", "duplicates", " removed"},
+        {r->bad_lines, "bad line, row or end of a file", "bad lines, rows or ends of files",
+         " skipped"},
+        {r->lone_surrogates, "lone surrogate", "lone surrogates", " in JSONL, replaced by U+FFFD"},
+        {r->eot_literals, "end-of-text string", "end-of-text strings",
+         " in the documents, tokenized as ordinary text (with --special eot, each begins a "
+         "document)"},
+        {r->invalid_utf8, "invalid UTF-8 sequence", "invalid UTF-8 sequences",
          t.invalid_utf8 == SGT_INVALID_REPLACE
-             ? " not UTF-8, replaced by U+FFFD; manifest.json names the first"
-             : " not UTF-8, kept byte for byte (see --invalid-utf8); manifest.json names the "
-               "first"}};
+             ? ", replaced by U+FFFD; manifest.json lists the first ones"
+             : ", kept byte for byte (see --invalid-utf8); manifest.json lists the first ones"}};
     char train[40], shown[1024];
     sgt_manifest m = {0};
     sgt_wrapped w;
@@ -246,7 +247,7 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
         fprintf(to, " (%.3g %%: --split chooses whole documents)",
                 100 * (double)r->val_tokens / (double)(r->train_tokens + r->val_tokens));
     }
-    fprintf(to, r->already_done ? "; complete already, nothing was done\n" : "\n");
+    fprintf(to, r->already_done ? "; already complete, nothing to do\n" : "\n");
     if (!r->already_done) print_work(to, r->bytes, r->bytes_read, r->files, r->seconds);
     if (t.layout && r->shards && sgt_manifest_find(&m, out, NULL) == SGT_OK)
         fprintf(to, "%s\n", sgt_layout_says[sgt_id_width(m.vocab) == 4][t.layout]);
@@ -297,14 +298,15 @@ static void print_estimate(const sgt_dry_run_result *r)
     if (r->documents != SGT_NOT_KNOWN)
         print_things(to, ", ", r->documents, "document", "documents", "");
     fprintf(to, "\ntokens      about %s: bytes / 4%s\n", sgt_format_count(a, sizeof a, r->tokens),
-            r->packed ? ", and packed files are taken for 3 times their bytes" : "");
+            r->packed ? ", and compressed files are assumed to expand to 3 times their size" : "");
     fprintf(to, "disk        about %s in ", sgt_format_bytes(a, sizeof a, r->disk));
     print_things(to, "", r->shards, "shard", "shards", "");
     if (r->disk_meanwhile)
-        fprintf(to, ", and %s while it is made", sgt_format_bytes(a, sizeof a, r->disk_meanwhile));
+        fprintf(to, ", and %s more while running",
+                sgt_format_bytes(a, sizeof a, r->disk_meanwhile));
     if (r->disk_free != SGT_NOT_KNOWN)
         fprintf(to, ", %s free there%s", sgt_format_bytes(a, sizeof a, r->disk_free),
-                sgt_space_lacks(NULL, r, NULL) < 0 ? ": too little" : "");
+                sgt_space_lacks(NULL, r, NULL) < 0 ? " (too little)" : "");
     fputc('\n', to);
     print_skipped(to, r->skipped);
     sgt_wrapped_close(&w);
@@ -348,7 +350,7 @@ static int make_vocab(sgt_error *err)
     if (t.ranks > 1)
         return sgt_fail(
             err, SGT_EUSAGE,
-            "--train-vocab is for one process with many threads (start it without a launcher)");
+            "--train-vocab runs in one process with many threads (start it without a launcher)");
     sgt_progress *bar = sgt_progress_new("B", o.quiet);
     t.notice = sgt_progress_notice(bar, program.name);
     t.progress = show_pieces;
@@ -363,8 +365,9 @@ static int make_vocab(sgt_error *err)
     sgt_progress_end(bar);
     if (rc < 0) return rc;
     if (result.tokens < o.train_vocab && !o.quiet)
-        fprintf(stderr, "%s: no pair of tokens is left to merge: %u tokens, not %u\n", program.name,
-                (uint32_t)result.tokens, (uint32_t)o.train_vocab);
+        fprintf(stderr,
+                "%s: no pair of tokens is left to merge: the vocabulary has %u tokens, not %u\n",
+                program.name, (uint32_t)result.tokens, (uint32_t)o.train_vocab);
     json_t *j = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "tokens",
                           number(result.tokens), "pieces", number(result.pieces), "distinct_pieces",
                           number(result.distinct), "documents", number(result.documents), "bytes",
@@ -404,7 +407,9 @@ static void check_train_vocab(void)
     if (o.train_vocab && o.ranks_given) other = "--ranks";
     if (o.train_vocab && o.dry_run) other = "--dry-run";
     if (o.train_vocab && other)
-        sgt_usage(&program, "--train-vocab makes a vocabulary and no shards: not with %s", other);
+        sgt_usage(&program,
+                  "--train-vocab makes a vocabulary, not shards: it cannot be combined with %s",
+                  other);
 }
 
 /* ---- the command ---- */
@@ -418,11 +423,11 @@ static int tokenize(sgt_error *err)
     int rc = sgt_tokenize(&t, &r, err);
     if (!rc && r.waiting && !t.joined)
         sgt_say(&t.notice,
-                "%s: part %u of %u is whole, %u %s not (the process that makes the last one "
-                "completes OUT)",
-                t.out, t.rank + 1, t.ranks, r.waiting, r.waiting == 1 ? "is" : "are");
+                "%s: part %u of %u is complete; parts still missing: %u (the process that finishes "
+                "the last part completes OUT)",
+                t.out, t.rank + 1, t.ranks, r.waiting);
     sgt_progress_end(m.bar);
-    if (rc == SGT_ESTOPPED) return sgt_fail(err, rc, "stopped (the same command continues it)");
+    if (rc == SGT_ESTOPPED) return sgt_fail(err, rc, "stopped (run the same command to continue)");
     /* the results of connected ranks are sums over all ranks, so only rank 0 prints them */
     if (rc < 0 || (t.joined && t.rank)) return rc;
     if (!r.waiting && o.json) return print_json(&r, err);
@@ -455,8 +460,7 @@ int main(int argc, char **argv)
     t.stop = sgt_catch_signals();
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
     if (count == 1 && !o.dry_run)
-        sgt_usage(&program, "expected INPUT... and OUT, got only %s (the last one is OUT)",
-                  argv[first]);
+        sgt_usage(&program, "expected INPUT... and OUT, got only %s (OUT comes last)", argv[first]);
     if (!o.dry_run && strcmp(argv[argc - 1], "-") == 0)
         sgt_usage(&program, "OUT must be a folder, not - (./- names a folder called -)");
     sgt_take_cpu(&program, o.cpu);

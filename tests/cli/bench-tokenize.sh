@@ -46,12 +46,13 @@ done
 run 2 sgt-bench tokenize --pattern '(' in
 stderr_has 'pattern: at byte 1: missing closing parenthesis'
 run 1 sgt-bench tokenize --vocab nowhere in
-stderr_is "sgt-bench tokenize: nowhere: No such file or directory (name gpt2, or a vocabulary's file: a model's tokenizer.json, or tiktoken's, such as o200k_base.tiktoken)"
+stderr_is "sgt-bench tokenize: nowhere: No such file or directory (pass gpt2, a model's tokenizer.json, or a tiktoken "\
+"file such as o200k_base.tiktoken)"
 
 run_failure 'nowhere: No such file or directory' sgt-bench tokenize nowhere
 run_failure 'in/empty.txt: no text in it, so there is nothing to measure' sgt-bench tokenize in/empty.txt
 mkdir none
-run_failure 'none: no file in this folder (name one that has files, or files)' sgt-bench tokenize none
+run_failure 'none: this folder has no files (name a folder that has files, or name files)' sgt-bench tokenize none
 run_usage "expected INPUT... (such as: sgt-bench tokenize corpus/)" sgt-bench tokenize
 run_usage "--cold: no such option" sgt-bench tokenize in --cold
 run_usage "standard input (-) can be read only once (name it once)" sgt-bench tokenize - -

@@ -214,7 +214,7 @@ bad 'expected {"text": TEXT}: no text "text"' '{"text": 3}'
 bad 'expected {"text": TEXT}: it is no object' '[3]'
 bad "not JSON: '}' expected near end of file" '{"text": "one two"'
 mark=$(printf '\357\273\277') # a byte order mark, which is invisible
-why="a byte order mark, where files were joined: sed -E 's/^\s*\xEF\xBB\xBF//; "\
+why="a byte order mark where files were joined: sed -E 's/^\s*\xEF\xBB\xBF//; "\
 "s/}\s*\xEF\xBB\xBF\s*(\{|\$)/}\n\1/g' removes it"
 bad "$why" "$mark{\"text\": \"one two\"}"
 bad "$why" "{\"text\": \"one two\"}$mark{\"text\": \"one two\"}"

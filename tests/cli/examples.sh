@@ -74,7 +74,7 @@ for library in "$LIB/libsgt-tokenize.a -lutf8proc -lpcre2-8 -lxxhash -ljansson -
     stdout_is "out: $(field tokens set.json) tokens of 240 documents in $(field shards set.json) shards, \
 $(field val_tokens set.json) for validation"
     same_folders out expected
-    run_prints_like ', which were there$' ./corpus out text
+    run_prints_like ', already complete$' ./corpus out text
     run 1 ./corpus other nowhere
     stderr_is 'corpus: nowhere: No such file or directory'
     absent other

@@ -86,10 +86,10 @@ legend() {
     inspect.ids) echo "tokens         $ids" ;;
     eval-data.ids) echo "tokens          $((ids - ids % 4))" ;;
     *.ids) echo "$ids tokens" ;;
-    *.lines) echo 'its lines are JSON objects with the field "text": read as JSONL (' ;;
-    *.brace) echo 'begins with a brace, but its first lines are no objects with the field "text": read as text' ;;
+    *.lines) echo 'read as JSONL, because its lines are JSON objects with the field "text" (' ;;
+    *.brace) echo 'read as text: it begins with a brace, but its first lines are not JSON objects with the field "text"' ;;
     *.wide) echo '32-bit ids without a header' ;;
-    *.cut) echo 'offset 100: cut off: the file ends in the middle of its compressed data' ;;
+    *.cut) echo 'offset 100: truncated: the file ends in the middle of its compressed data' ;;
     *.field) echo 'line 1: the field is missing (' ;;
     *.array) echo 'a JSON array, not JSON Lines (' ;;
     inspect.*) echo "$(name "$2"), not " ;;

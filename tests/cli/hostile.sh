@@ -282,7 +282,7 @@ done
 echo @list > list
 hostile '@list: No such file or directory' sgt-tokenize @list out
 repeat 0123456789 3000000 > list
-hostile 'list: line 1: more than the 4096 bytes that a path may have' sgt-tokenize @list out
+hostile 'list: line 1: a path is longer than 4096 bytes' sgt-tokenize @list out
 printf 'te\0xt\n' > list
 hostile 'list: path 1: te: No such file or directory' sgt-tokenize @list out
 printf '\033[31m\n' > list
@@ -336,7 +336,7 @@ for file in bomb.gz bomb.zst bomb.x; do
     rm -rf out-bomb
 done
 printf '\050\265\057\375\000\370\001\000\000' > wide.zst # a frame whose window is 2 TiB
-hostile 'wide.zst: offset 0: wants a window of more than 128 MiB' sgt-tokenize wide.zst out-wide
+hostile 'wide.zst: offset 0: needs a zstd window of more than 128 MiB' sgt-tokenize wide.zst out-wide
 same outside.bin as-it-was
 
 # touched COMMAND...: run it. Each path that it opens, creates, renames or removes must lie below

@@ -37,10 +37,10 @@ for flock in '' lies ENOLCK ENOSYS EOPNOTSUPP EIO; do
     rm -rf out go run v
     begin "$flock" '' out/.work/sources.jsonl sh tokenize --quiet corpus out
     run 1 on "$flock" '' sh tokenize corpus out
-    stderr_has 'sgt-tokenize: out: another sgt-tokenize is running here (wait for it)'
+    stderr_has 'sgt-tokenize: out: another sgt-tokenize is using this folder (wait until it ends)'
     on_refusal "$flock" 'sgt-tokenize: out'
     run 1 on "$flock" '' sh tokenize --quiet corpus out
-    stderr_is 'sgt-tokenize: out: another sgt-tokenize is running here (wait for it)'
+    stderr_is 'sgt-tokenize: out: another sgt-tokenize is using this folder (wait until it ends)'
     kill_begun
     touch go
     run 0 on "$flock" '' sh tokenize corpus out
@@ -64,7 +64,7 @@ for flock in '' lies ENOLCK ENOSYS EOPNOTSUPP EIO; do
     rm go
     begin "$flock" '' v/.work/owner sh learn --quiet corpus v
     run 1 on "$flock" '' sh learn corpus v
-    stderr_has 'sgt-tokenize: v: another program is at work here (wait for it)'
+    stderr_has 'sgt-tokenize: v: another program is using this folder (wait until it ends)'
     on_refusal "$flock" 'sgt-tokenize: v'
     kill_begun
     touch go
@@ -75,12 +75,12 @@ done
 rm -rf out go
 begin '' '' out/.work/sources.jsonl sh tokenize --quiet corpus out
 run 1 timeout 20 sh learn --force corpus out
-stderr_is 'sgt-tokenize: out: another program is at work here (wait for it)'
+stderr_is 'sgt-tokenize: out: another program is using this folder (wait until it ends)'
 kill_begun
 touch go
 run 1 sh learn --quiet --force corpus out
-stderr_is 'sgt-tokenize: out: holds an unfinished set, whose run would remove the vocabulary (name a new folder, or remove '\
-'out/.work)'
+stderr_is 'sgt-tokenize: out: holds an unfinished set, and finishing it would remove the vocabulary (name a new '\
+'folder, or remove out/.work)'
 run 0 sh tokenize --quiet corpus out
 same_folders out one
 
@@ -89,9 +89,9 @@ same_folders out one
 rm -rf out go run
 begin lies far out/.work/sources.jsonl sh tokenize --quiet corpus out
 run 1 on lies near sh tokenize corpus out
-stderr_has 'sgt-tokenize: out: another sgt-tokenize is running here (wait for it)'
+stderr_has 'sgt-tokenize: out: another sgt-tokenize is using this folder (wait until it ends)'
 run 1 on lies near sgt-inspect --export npy one out
-stderr_is 'sgt-inspect: out: another program is at work here (wait for it)'
+stderr_is 'sgt-inspect: out: another program is using this folder (wait until it ends)'
 kill_begun
 touch go
 # Two programs wait for the same owner.
@@ -151,7 +151,7 @@ rm -rf out go
 begin lies far out/.work/part-000001/.work/sources.jsonl sh tokenize --quiet --rank 1 --ranks 2 corpus out
 exists out/.work/owner-000001
 run 1 on lies '' sh tokenize --rank 1 --ranks 2 corpus out
-stderr_has 'sgt-tokenize: out: another sgt-tokenize is running here as this rank (wait for it)'
+stderr_has 'sgt-tokenize: out: another sgt-tokenize is using this folder as this rank (wait until it ends)'
 kill_begun
 touch go
 run 0 on lies near sh tokenize --rank 0 --ranks 2 corpus out
@@ -199,7 +199,7 @@ echo elsewhere | tee run/owner out/.work/owner > out/.work/lock
 run_terminated sgt-train --quiet $small --steps 3 --run run
 stderr_has 'sgt-train: interrupted'
 run_terminated sgt-tokenize corpus/a out
-stderr_has 'sgt-tokenize: stopped (the same command continues it)'
+stderr_has 'sgt-tokenize: stopped (run the same command to continue)'
 [ "$(cat run/owner out/.work/owner | xargs)" = 'elsewhere elsewhere' ] || fail 'an interrupted wait changes the file'
 
 # ---- pairs of writers that start at random delays ----

@@ -36,7 +36,7 @@ grep -q '"model"' out/tokenizer.json || fail 'tokenizer.json has no model'
 
 # The same command again writes nothing, and prints nothing with --quiet.
 ls -li --time-style=full-iso out > before
-run_says 'out/: 9 tokens, 4 documents, 1 shard; complete already, nothing was done' sgt-tokenize in/ out/
+run_says 'out/: 9 tokens, 4 documents, 1 shard; already complete, nothing to do' sgt-tokenize in/ out/
 run_says '' sgt-tokenize --quiet --threads 1 --field text in out
 stderr_is ''
 ls -li --time-style=full-iso out > after
@@ -94,19 +94,19 @@ kept=0
 for name in 1 2 3 4 5 6 7 8 9; do
     run 0 sgt-tokenize --split 50% few/$name one-train
     exists one-train/train_000000.bin
-    ! grep -q 'so one stays in training' .stderr || kept=$((kept + 1))
+    ! grep -q 'so one was moved to training' .stderr || kept=$((kept + 1))
     rm -r one-train
 done
 [ $kept -gt 0 ] && [ $kept -lt 9 ] || fail "of 9 files, the hash puts $kept into val"
 run 0 sgt-tokenize --split 99.999% few one-train
-stderr_is 'sgt-tokenize: --split: its hash puts all documents into the validation split, so one stays in training (whole '\
-'files are chosen)'
+stderr_is 'sgt-tokenize: --split: all files fell into the validation split, so one was moved to training (each file '\
+'is assigned by a hash of its path)'
 stdout_matches 'train 4, val 32 tokens'
 for rank in 0 1 2; do run 0 sgt-tokenize --quiet --rank $rank --ranks 3 --split 99.999% few one-train2; done
 same_folders one-train one-train2
 # JSONL and standard input are split while they are read, so the split may pick no document.
 run 0 sgt-tokenize --split 1% in/b.txt no-val
-stdout_has 'No document fell into the validation split: there is only one, and it is not cut.'
+stdout_has 'No document fell into the validation split: there is only one, and documents are not divided.'
 absent no-val/val_000000.bin
 printf '{"text": "a"}\n{"text": "b"}\n' > two.jsonl
 # If the split leaves no document for training, no set is made, whatever the options and formats.
@@ -114,8 +114,7 @@ cp "$ROOT/tests/data/parquet/zstd-v1.parquet" rows.parquet
 all_val() { # DOCUMENTS OPTION...
     documents=$1
     shift
-    run_failure "--split 99.999%: all documents ($documents) fall into the validation split, and none is left \
-for training (try a smaller part, with --force)" sgt-tokenize --split 99.999% "$@"
+    run_failure "--split 99.999%: all documents ($documents) fell into the validation split, so none is left for training (use a smaller value, with --force)" sgt-tokenize --split 99.999% "$@"
     absent no-train/manifest.json
 }
 all_val 2 two.jsonl no-train
@@ -129,11 +128,11 @@ exists no-train/train_000000.bin
 # With ranks, the rank that completes OUT reports the failure.
 run 0 sgt-tokenize --quiet --rank 0 --ranks 2 --split 99.999% two.jsonl in/b.txt no-train2
 run 1 sgt-tokenize --quiet --rank 1 --ranks 2 --split 99.999% two.jsonl in/b.txt no-train2
-stderr_matches ': all documents \(3\) fall into the validation split'
+stderr_matches ': all documents \(3\) fell into the validation split'
 absent no-train2/manifest.json
 # The notice that one file stays in training is not printed if OUT is refused or complete already.
 run_silent sgt-tokenize --split 99.999% few one-train
-stdout_has 'complete already'
+stdout_has 'already complete'
 run 1 sgt-tokenize --split 99.99% few one-train
 stderr_lines 1
 run 0 sgt-tokenize --split 1% two.jsonl no-val2

@@ -26,12 +26,12 @@ sgt-tokenize: in/prog: skipped: an ELF program, not UTF-8 text (--binary keep to
 sgt-tokenize: in/sub/i.png: skipped: a PNG picture, not UTF-8 text (--binary keep tokenizes its bytes)
 sgt-tokenize: in/sub/j.JPG: skipped: a JPEG picture, not UTF-8 text (--binary keep tokenizes its bytes)
 sgt-tokenize: in/sub/k.docx: skipped: a ZIP archive, not UTF-8 text (unpack it, or read it through a command with --filter)
-sgt-tokenize: in/.env: hidden, skipped (2 such below in; --hidden reads them)
-sgt-tokenize: 4 more files skipped: not plain text (--binary keep takes their bytes)
+sgt-tokenize: in/.env: skipped: a hidden file or folder (2 in all below in; --hidden reads them)
+sgt-tokenize: 4 more files skipped: not plain text (--binary keep tokenizes their bytes)
 END
 same .stderr want
 stdout_has 'out: 16 tokens, 3 documents, 1 shard' '9 files skipped: not plain text (see --binary)'
-stdout_has '1 place not UTF-8, kept byte for byte'
+stdout_has '1 invalid UTF-8 sequence, kept byte for byte'
 [ "$(paths_of out)" = '"a.txt" "latin1.txt" "nul.txt"' ] || fail "what was read: $(paths_of out)"
 grep -qF '"binary": "skip"' out/manifest.json || fail 'the option is not in the manifest'
 [ "$(field skipped out/manifest.json)" -eq 9 ] || fail 'the manifest does not count them'
@@ -100,22 +100,23 @@ run 1 sgt-tokenize --quiet short.dat out13
 stderr_is 'sgt-tokenize: standard input: a PDF, not UTF-8 text (pass it as a file, or --binary keep tokenizes its bytes)'
 absent out13
 run 1 sgt-tokenize in/a.txt - out13 < last.dat
-stderr_is 'sgt-tokenize: standard input: binary data, not UTF-8 text (pass it as a file, or --binary keep tokenizes its bytes)'
+stderr_is 'sgt-tokenize: standard input: binary data, not UTF-8 text (pass it as a file, or --binary keep tokenizes '\
+'its bytes)'
 run 0 sgt-tokenize --quiet - out13 < cut.txt
 run 0 sgt-tokenize --quiet --binary keep - out14 < last.dat
 
 # It is an error if no file is left.
 mkdir only dots && cp in/p.pdf in/prog only && : > dots/.x
-run_failure 'only: nothing is left to tokenize: no file is plain text, 2 skipped (--filter names a program that '\
-'makes text of a format)' sgt-tokenize --quiet only out15
-run_failure 'dots: no file in this folder but hidden ones (--hidden reads them)' sgt-tokenize --quiet dots out15
+run_failure 'only: nothing to tokenize: no file is plain text (2 skipped; --filter converts files to text with '\
+'a command)' sgt-tokenize --quiet only out15
+run_failure 'dots: this folder has no files except hidden ones (--hidden reads them)' sgt-tokenize --quiet dots out15
 absent out15
 run 0 sgt-tokenize --quiet only in out15
 rm -r out15
 ln -s gone dots/.dangling # a hidden link is not read, so its target may be missing
 echo x > dots/a
 run 0 sgt-tokenize dots out15
-stderr_is 'sgt-tokenize: dots/.dangling: hidden, skipped (2 such below dots; --hidden reads them)'
+stderr_is 'sgt-tokenize: dots/.dangling: skipped: a hidden file or folder (2 in all below dots; --hidden reads them)'
 
 run_usage '--binary maybe: must be one of skip|keep' sgt-tokenize --binary maybe in out16
 

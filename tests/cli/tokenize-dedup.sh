@@ -71,7 +71,7 @@ run 0 sgt-tokenize --quiet --shard-tokens 10k --dedup --rank 0 --ranks 2 corpus 
 truncate -s -24 damaged/.work/part-000000/documents.sgt
 run 1 sgt-tokenize --quiet --shard-tokens 10k --dedup --rank 1 --ranks 2 corpus damaged
 stderr_matches '^sgt-tokenize: damaged/\.work/part-000000/documents.sgt: [0-9]+ bytes, expected [0-9]+ of [0-9]+ '\
-'documents \(remove the folder it is in, and its rank makes it again\)$'
+'documents \(remove its folder, and run the command of its rank again\)$'
 rm -r damaged/.work/part-000000
 run 0 sgt-tokenize --quiet --shard-tokens 10k --dedup --rank 0 --ranks 2 corpus damaged
 same_folders damaged out

@@ -62,7 +62,7 @@ mv few/part-07.gz .
 estimate "$data/web.parquet"
 [ $((4 * $(field tokens dry))) -lt $((3 * $(wc -c < "$data/web.parquet"))) ] || fail 'other columns count as text'
 run 0 sgt-tokenize --dry-run "$data/web.parquet"
-stdout_matches '^tokens      about [0-9,]+: bytes / 4, and packed files are taken for 3 times their bytes$'
+stdout_matches '^tokens      about [0-9,]+: bytes / 4, and compressed files are assumed to expand to 3 times their size$'
 run 1 sgt-tokenize --dry-run --field no "$data/web.parquet"
 stderr_matches "^sgt-tokenize: $data/web.parquet: no column \"no\" "
 
@@ -80,7 +80,7 @@ stdout_matches '^disk        about [0-9.]+ MiB in 1 shard, [0-9.]+ [KMGT]iB free
 stdout_lines 3
 run_prints_like '^inputs      [0-9.]+ KiB in [0-9]+ files$' sgt-tokenize --dry-run few few.jsonl
 run 0 sgt-tokenize --dry-run --shuffle 1 few
-stdout_matches '^disk        about [0-9.]+ MiB in 1 shard, and [0-9.]+ KiB while it is made$'
+stdout_matches '^disk        about [0-9.]+ MiB in 1 shard, and [0-9.]+ KiB more while running$'
 run_says '' sgt-tokenize --dry-run --quiet few
 run 0 sgt-tokenize --dry-run --json few few.jsonl # the last argument is an INPUT if it is a file
 [ "$(field files .stdout)" -eq $(($(ls few | wc -l) + 1)) ] || fail 'the last input is not among the files'
@@ -96,5 +96,6 @@ same before after
 
 # Errors that the run would report before its first file are reported.
 run_failure 'nowhere: No such file or directory' sgt-tokenize --dry-run nowhere out
-run_misuse 'standard input (-) has no size to estimate tokens from' sgt-tokenize --dry-run - < few.jsonl
+run_misuse 'standard input (-) has an unknown size, so its tokens cannot be estimated (save '\
+'it as a file first)' sgt-tokenize --dry-run - < few.jsonl
 run_usage 'expected INPUT... OUT/ (such as: sgt-tokenize corpus/ out/)' sgt-tokenize --dry-run

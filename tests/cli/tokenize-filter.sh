@@ -16,7 +16,7 @@ printf 'Hello world' > in/b.txt
 printf 'olleH\n' > in/c.rev
 run 0 sgt-tokenize --filter "html=sed -e 's/<[^>]*>//g'" --filter 'rev=rev "{}"' in out
 is "$(ids_of out/train_000000.bin)" '50256 15496 995 50256 15496 995 50256 15496 198'
-run_prints 'complete already' sgt-tokenize --filter "html=sed -e 's/<[^>]*>//g'" --filter 'rev=rev "{}"' in out
+run_prints 'already complete' sgt-tokenize --filter "html=sed -e 's/<[^>]*>//g'" --filter 'rev=rev "{}"' in out
 run 1 sgt-tokenize --filter "html=sed -e 's/<[^<>]*>//g'" --filter 'rev=rev "{}"' in out
 stderr_has 'sgt-tokenize: out: made with --filter ["html=sed -e '
 run_failure_about ', now not given (--force replaces it)' sgt-tokenize in out
@@ -44,7 +44,7 @@ run 0 sgt-tokenize --filter 'num=jsonl:sed -e "s/.*/{\"text\":\"n&\"}/"' in/d.nu
 stdout_has 'out-j: 6 tokens, 2 documents'
 printf 'x' > in/e.num
 run 1 sgt-tokenize --filter 'num=cat' --format jsonl in/e.num out-k
-stderr_is 'sgt-tokenize: in/e.num: line 1: byte 1: expected an object (--skip-bad leaves such lines out)'
+stderr_is 'sgt-tokenize: in/e.num: line 1: byte 1: expected an object (--skip-bad skips such lines)'
 run_prints 'out-k: 2 tokens, 1 document' sgt-tokenize --filter 'num=text:cat' --format jsonl in/e.num out-k
 
 # The command starts with default signal actions, an empty standard input, and no other open file
@@ -66,12 +66,12 @@ mkdir bad
 printf x > bad/a.bad
 run 1 sgt-tokenize --filter "bad=sh -c 'echo half; echo oh >&2; exit 3'" bad out-bad
 stderr_is 'oh
-sgt-tokenize: bad/a.bad: its filter sh failed: exit code 3'
+sgt-tokenize: bad/a.bad: its filter sh failed with exit code 3'
 absent out-bad
 run 1 sgt-tokenize --filter "bad=sh -c 'kill -9 \$\$'" bad out-bad
-stderr_is 'sgt-tokenize: bad/a.bad: its filter sh was ended by signal 9 (Killed)'
+stderr_is 'sgt-tokenize: bad/a.bad: its filter sh was killed by signal 9 (Killed)'
 run 1 sgt-tokenize --filter bad=no-such-command bad out-bad
-stderr_is 'sgt-tokenize: bad/a.bad: its filter no-such-command cannot be started: No such file or directory'
+stderr_is 'sgt-tokenize: bad/a.bad: cannot start its filter no-such-command: No such file or directory'
 absent out-bad
 for f in '' bad bad= '=cat' 'bad=  ' 'a/b=cat'; do
     run 2 sgt-tokenize --filter "$f" bad out-bad
@@ -100,7 +100,7 @@ cat "$1"
 END
 chmod +x once
 run 1 sgt-tokenize --shard-tokens 1k --filter cat=./once later out-later
-stderr_is 'sgt-tokenize: later/b.cat: its filter ./once failed: exit code 4'
+stderr_is 'sgt-tokenize: later/b.cat: its filter ./once failed with exit code 4'
 exists out-later/train_000003.bin
 touch once.fixed
 run 0 sgt-tokenize --shard-tokens 1k --filter cat=./once later out-later
@@ -131,8 +131,8 @@ same_folders out-long whole-long
 interrupt
 sed -i 's/^cat "$1" "$1"/rev "$1"; cat "$1"/' slow
 run 1 sgt-tokenize --quiet --shard-tokens 20k --filter fil=./slow long out-long
-stderr_matches '^sgt-tokenize: long/a.fil: its filter.s bytes are others than when the run was interrupted, within '\
-'the first [0-9]+ \(--force starts over\)$'
+stderr_matches '^sgt-tokenize: long/a.fil: changed since the run was interrupted, within '\
+'the first [0-9]+ bytes of its filter.s output \(--force starts over\)$'
 
 # A filter takes the place of the built-in reader.
 echo '{"text":"Hello world"}' > rows.parquet
@@ -154,5 +154,5 @@ run 0 sgt-tokenize --quiet --threads 4 --filter 'par=sh ./together {}' many out-
 [ "$(head -2 log | xargs)" = 'begin begin' ] || fail "one after the other: $(xargs < log)"
 [ "$(ids_of out-many/train_000000.bin)" = '50256 16 50256 17 50256 18 50256 19' ] || fail 'many: order'
 run_stopped TERM pids sgt-tokenize --quiet --filter "par=sh -c 'echo \$\$ >> pids; exec sleep 100' sh" many out-stop
-stderr_is 'sgt-tokenize: stopped (the same command continues it)'
+stderr_is 'sgt-tokenize: stopped (run the same command to continue)'
 for pid in $(cat pids); do ! kill -0 "$pid" 2> /dev/null || fail "filter $pid is still there"; done

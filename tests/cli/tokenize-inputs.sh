@@ -16,16 +16,16 @@ run 0 sgt-tokenize in/a0 in/a in/a0 in///// in/B out2
 # Errors: a missing path, an empty folder, a path that is neither file nor folder.
 run_failure 'nowhere: No such file or directory' sgt-tokenize in nowhere out3
 absent out3
-run_failure 'an empty name: No such file or directory' sgt-tokenize '' out3
+run_failure 'an INPUT with an empty name: No such file or directory' sgt-tokenize '' out3
 mkdir -p empty/sub
-run_failure 'empty: no file in this folder (name one that has files, or files)' sgt-tokenize empty out3
-run_failure 'empty: no file in this folder (name one that has files, or files)' sgt-tokenize in/a.txt empty/ out3
+run_failure 'empty: this folder has no files (name a folder that has files, or name files)' sgt-tokenize empty out3
+run_failure 'empty: this folder has no files (name a folder that has files, or name files)' sgt-tokenize in/a.txt empty/ out3
 absent out3
-run_failure '/dev/null: neither a file nor a folder (streams are read from standard input: -)' sgt-tokenize /dev/null out3
+run_failure '/dev/null: neither a file nor a folder (to read a stream, redirect it to standard input and name -)' sgt-tokenize /dev/null out3
 mkdir odd
 mkfifo odd/pipe
 echo x > odd/text
-run_tells 'sgt-tokenize: odd/pipe: neither file nor folder, skipped (1 such below odd)' sgt-tokenize odd out4
+run_tells 'sgt-tokenize: odd/pipe: skipped: neither a file nor a folder (1 in all below odd)' sgt-tokenize odd out4
 [ "$(paths_of out4)" = '"text"' ] || fail 'a folder with a pipe in it'
 run_silent sgt-tokenize --quiet odd out4q
 
@@ -38,14 +38,14 @@ ln -s real/1 links/file
 run 0 sgt-tokenize links out5
 [ "$(paths_of out5)" = '"file" "folder/2" "real/1"' ] || fail "links: $(paths_of out5)"
 ln -s .. links/real/up
-run_failure 'links/real/up: a symbolic link back to links, without end (remove the link)' sgt-tokenize links out6
+run_failure 'links/real/up: this symbolic link leads back to links, in an endless loop (remove the link)' sgt-tokenize links out6
 absent out6
 rm links/real/up
 ln -s self links/self
-run_failure 'links/self: a symbolic link that leads nowhere: Too many levels of symbolic links' sgt-tokenize links out6
+run_failure 'links/self: a broken symbolic link: Too many levels of symbolic links' sgt-tokenize links out6
 rm links/self
 ln -s gone links/dangling
-run_failure 'links/dangling: a symbolic link that leads nowhere: No such file or directory' sgt-tokenize links out6
+run_failure 'links/dangling: a broken symbolic link: No such file or directory' sgt-tokenize links out6
 absent out6
 
 # Files whose names have a newline or bytes that are not UTF-8 are read like any other; messages
@@ -62,14 +62,14 @@ such" out8
 stderr_is 'sgt-tokenize: names/no\x0asuch: No such file or directory'
 printf 'y\377' > "names/$(printf 'c\351d')"
 run 1 sgt-tokenize --invalid-utf8 fail names out8
-stderr_is 'sgt-tokenize: names/c\xe9d: offset 1: not UTF-8 (--invalid-utf8 keep or replace reads it)'
+stderr_is 'sgt-tokenize: names/c\xe9d: offset 1: not UTF-8 (--invalid-utf8 keep or replace accepts it)'
 absent out8
 
 # OUT is never read: it is refused as an INPUT, and skipped if it lies below one.
 mkdir -p nest/out self
 echo x > nest/a
 run 0 sgt-tokenize nest nest/out
-run_prints 'complete already' sgt-tokenize nest nest/out
+run_prints 'already complete' sgt-tokenize nest nest/out
 stderr_is 'sgt-tokenize: nest/out: skipped: it is OUT or inside OUT'
 [ "$(paths_of nest/out)" = '"a"' ] || fail "OUT was read: $(paths_of nest/out)"
 echo x > self/a
@@ -96,14 +96,13 @@ END
 sed 's/"[0-9a-f]\{16\}"/"HASH"/g' out11/sources.jsonl > got
 same got want
 printf 'from a pipe' | run 1 sgt-tokenize - out11
-stderr_is 'sgt-tokenize: out11: complete, and standard input cannot be compared with what it was made from (--force '\
-'replaces it)'
+stderr_is 'sgt-tokenize: out11: already complete, and its input cannot be compared with standard input (--force replaces it)'
 printf 'from another' | run 0 sgt-tokenize --force - out11
 stdout_has 'out11: 3 tokens'
 printf 'two' | run 0 sgt-tokenize in/a0 - in/B out12
 [ "$(paths_of out12)" = '"a0" "-" "B"' ] || fail "stdin among files: $(paths_of out12)"
 run_prints 'out13: 1 token, 1 document, 1 shard' sgt-tokenize - out13 # standard input of this test is empty
-run_failure 'out13: made from other inputs: input 1 was -, now in/a0 (--force replaces it)' sgt-tokenize in/a0 out13
+run_failure 'out13: made from different inputs: input 1 was -, now in/a0 (--force replaces it)' sgt-tokenize in/a0 out13
 
 # @LIST: each line is a path, which is treated like an INPUT. A folder stands for all files below
 # it. Errors name the list and the line.
@@ -116,7 +115,7 @@ printf 'in/a0\n\nnowhere\n' > list
 run_failure 'list: line 3: nowhere: No such file or directory' sgt-tokenize in/B @list out22
 run_failure '@-: line 3: nowhere: No such file or directory' sgt-tokenize @- out22 < list
 { yes in/a0 | head -n 1000 && printf 'in/\000a\n'; } > list
-run_failure 'list: line 1001: a NUL byte is in the path' sgt-tokenize @list out22
+run_failure 'list: line 1001: the path contains a NUL byte' sgt-tokenize @list out22
 # Lines may end in CR LF, and the first may begin with a byte order mark. Paths may also end in NUL,
 # as find -print0 and git ls-files -z print them, and may then contain newlines.
 printf '\357\273\277in/a0\r\n\r\nin/a\r\nin/a-b' > list
@@ -141,7 +140,7 @@ for i in 1 2 3 4; do echo $i > $i; done
 run 0 sgt-tokenize --quiet @list out27
 [ "$(paths_of out27)" = '"1" "2" "3" "4"' ] || fail "short names: $(paths_of out27)"
 echo > list
-run_failure 'list: no path in this list' sgt-tokenize @list out22
+run_failure 'list: this list contains no paths' sgt-tokenize @list out22
 run_failure 'nowhere: No such file or directory' sgt-tokenize @nowhere out22
 run_failure 'a list without a name: No such file or directory' sgt-tokenize @ out22
 run_failure 'in: Is a directory' sgt-tokenize @in out22
@@ -159,13 +158,13 @@ if [ -r /proc/self/mem ]; then
 fi
 # A file that has more or less data than its stated size.
 if [ -r /proc/version ]; then
-    run_failure '/proc/version: has no size that can be trusted: the system says 0 bytes, but it holds more (files '\
-'in /proc and /sys are like that: copy it with cat, and name the copy)' sgt-tokenize /proc/version out15
+    run_failure '/proc/version: its stated size is wrong: the system reports 0 bytes, but it has more (common in '\
+'/proc and /sys: copy it with cat, and name the copy)' sgt-tokenize /proc/version out15
     absent out15
 fi
 some=/sys/kernel/mm/transparent_hugepage/enabled
 if [ -r $some ] && [ "$(stat -c %s $some)" -gt "$(cat $some | wc -c)" ]; then
-    run_failure "$some: has no size that can be trusted: the system says $(stat -c %s $some) bytes, but it "\
-'holds fewer (files in /proc and /sys are like that: copy it with cat, and name the copy)' sgt-tokenize $some out15
+    run_failure "$some: its stated size is wrong: the system reports $(stat -c %s $some) bytes, but it "\
+'has fewer (common in /proc and /sys: copy it with cat, and name the copy)' sgt-tokenize $some out15
     absent out15
 fi

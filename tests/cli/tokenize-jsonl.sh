@@ -31,10 +31,10 @@ run 0 sgt-inspect --verify out
 # line is skipped and counted.
 bad() { # LINE MESSAGE
     printf '{"text":"a"}\n\n%b\n{"text":"b"}' "$1" > bad.jsonl
-    run_failure "bad.jsonl: line 3: $2 (${3:-}--skip-bad leaves such lines out)" sgt-tokenize bad.jsonl out-bad
+    run_failure "bad.jsonl: line 3: $2 (${3:-}--skip-bad skips such lines)" sgt-tokenize bad.jsonl out-bad
     absent out-bad
     run_prints 'out-bad: 4 tokens, 2 documents' sgt-tokenize --skip-bad bad.jsonl out-bad
-    stdout_has '1 bad line, row or file end left out'
+    stdout_has '1 bad line, row or end of a file skipped'
     grep -q '"bad_lines": 1$' out-bad/manifest.json || fail "no bad line in manifest.json"
     run 0 sgt-tokenize --json --skip-bad --force --threads 1 bad.jsonl out-bad
     stdout_has '"bad_lines": 1, "lone_surrogates": 0'
@@ -42,18 +42,18 @@ bad() { # LINE MESSAGE
 }
 # If all lines are bad, it is an error that nothing is left, as for files that are not text.
 printf '{"txt":"a"}\n{"txt":"b"}\n' > all-bad.jsonl
-run_failure 'all-bad.jsonl: nothing is left to tokenize: every line, row or file is bad, 2 in all (without '\
-'--skip-bad, one is named)' sgt-tokenize --skip-bad all-bad.jsonl out-bad
+run_failure 'all-bad.jsonl: nothing to tokenize: --skip-bad skipped every line, row or file, 2 in all (run without it '\
+'to see the first error)' sgt-tokenize --skip-bad all-bad.jsonl out-bad
 absent out-bad
 run 1 sgt-tokenize --skip-bad --shuffle 1 all-bad.jsonl out-bad
-stderr_has 'all-bad.jsonl: nothing is left to tokenize: every line, row or file is bad, 2 in all '
+stderr_has 'all-bad.jsonl: nothing to tokenize: --skip-bad skipped every line, row or file, 2 in all '
 absent out-bad
-bad '{"text":1}' 'the field is not a string' '--field NAME says which has the text, '
-bad '{"txt":"a"}' 'the field is missing' '--field NAME says which has the text, '
+bad '{"text":1}' 'the field is not a string' '--field NAME selects the field with the text, '
+bad '{"txt":"a"}' 'the field is missing' '--field NAME selects the field with the text, '
 bad '{"text":"a","\355\240\200":1}' 'byte 14: not UTF-8' # tests/tokenize/test_json_line.c has the others
 # Files with byte order marks were joined, possibly without a newline between them. The command in
 # the message repairs the file.
-mark='a byte order mark, where files were joined: '
+mark='a byte order mark where files were joined: '
 sed="sed -E 's/^\\s*\\xEF\\xBB\\xBF//; s/}\\s*\\xEF\\xBB\\xBF\\s*(\\{|\$)/}\\n\\1/g'"
 bad '\0357\0273\0277{"text":"c"}' "byte 1: $mark$sed removes it"
 bad '{"text":"c"}\0357\0273\0277{"text":"d"}' "byte 13: $mark$sed removes it"
@@ -71,11 +71,11 @@ done
 printf '{"a":[NaN,-Infinity],"text":"a","b":Infinity}\n' > python.jsonl
 run_prints 'out-python: 2 tokens, 1 document' sgt-tokenize --keep-fields a,b python.jsonl out-python
 grep -qF '"fields": {"a": null, "b": null}}' out-python/sources.jsonl || fail 'what is not JSON is kept'
-run_failure 'python.jsonl: line 1: byte 37: NaN or Infinity: no text (--skip-bad leaves such lines out)' \
+run_failure 'python.jsonl: line 1: byte 37: NaN or Infinity, which is not text (--skip-bad skips such lines)' \
     sgt-tokenize --field b python.jsonl out-field
 { printf '{"a":' && head -c 100000 /dev/zero | tr '\0' '[' && echo; } > deep.jsonl
-run_failure 'deep.jsonl: line 1: byte 65541: more than 65536 objects and arrays within one another (--skip-bad '\
-'leaves such lines out)' sgt-tokenize deep.jsonl out-deep
+run_failure 'deep.jsonl: line 1: byte 65541: objects and arrays are nested more than 65536 deep (--skip-bad skips '\
+'such lines)' sgt-tokenize deep.jsonl out-deep
 { printf '{"a":' && head -c 10000 /dev/zero | tr '\0' '[' && head -c 10000 /dev/zero | tr '\0' ']' &&
     echo ',"text":"deep"}'; } > deep.jsonl
 run_prints 'out-deep: 2 tokens, 1 document' sgt-tokenize deep.jsonl out-deep
@@ -87,7 +87,7 @@ awk 'BEGIN { for (i = 1; i < 30000; i++) printf "{\"n\":%d,\"text\":\"some words
 { cat many.jsonl && echo '{' && cat many.jsonl; } > broken.jsonl
 for t in 1 4; do
     rm -rf out-many
-    run_failure 'broken.jsonl: line 30000: byte 2: expected a name in quotes (--skip-bad leaves such lines out)' \
+    run_failure 'broken.jsonl: line 30000: byte 2: expected a name in quotes (--skip-bad skips such lines)' \
         sgt-tokenize --quiet --threads $t --shard-tokens 10k broken.jsonl out-many
     exists out-many/train_000010.bin
     run 1 sgt-tokenize --quiet --threads $t --shard-tokens 10k broken.jsonl out-many
@@ -104,7 +104,7 @@ stderr_is 'sgt-tokenize: out-nested: made with --field a.b, now a.c (--force rep
 run 1 sgt-tokenize --field a.b --skip-bad nested.jsonl out-nested
 stderr_is 'sgt-tokenize: out-nested: made with --skip-bad false, now true (--force replaces it)'
 printf '{"text":"\\ud83d\\ude00"}\n{"text":"\\ude00\\ud83d"}\n' > halves.jsonl
-run_prints '2 lone surrogates in JSONL, now U+FFFD' sgt-tokenize halves.jsonl out-halves
+run_prints '2 lone surrogates in JSONL, replaced by U+FFFD' sgt-tokenize halves.jsonl out-halves
 grep -q '"lone_surrogates": 2$' out-halves/manifest.json || fail 'lone surrogates in manifest.json'
 
 # Standard input can be JSONL. (tests/tokenize compares files of JSONL, compressed or not, with files
@@ -125,14 +125,14 @@ zstd -q -c plain/c.jsonl > other/c.JSON.ZST 2> .zstd || cp plain/c.jsonl other/c
 cp plain/d.jsonl other/d
 run 0 sgt-tokenize --quiet plain as-named
 run_prints ', 3,004 documents' sgt-tokenize other as-found
-stderr_is 'sgt-tokenize: other/a.json.gz: its lines are JSON objects with the field "text": read as JSONL (4 such '\
-'files; --format text reads them as text)'
+stderr_is 'sgt-tokenize: other/a.json.gz: read as JSONL, because its lines are JSON objects '\
+'with the field "text" (4 such files; --format text reads them as text)'
 same as-named/train_000000.bin as-found/train_000000.bin
 same as-named/train_000000.idx as-found/train_000000.idx
 grep -q '"path": "b.JL", "size": 15, "format": "jsonl", "mtime"' as-found/sources.jsonl || fail 'sources.jsonl'
 run 0 sgt-tokenize other/d one-file
-stderr_is 'sgt-tokenize: other/d: its lines are JSON objects with the field "text": read as JSONL (1 such file; '\
-'--format text reads them as text)'
+stderr_is 'sgt-tokenize: other/d: read as JSONL, because its lines are JSON objects with the '\
+'field "text" (1 such file; --format text reads them as text)'
 stdout_has ', 2 documents'
 options='--quiet --split 30% --shard-tokens 2k' # names differ: compare it with itself
 run 0 sgt-tokenize $options other x1
@@ -144,8 +144,8 @@ run 0 sgt-tokenize --quiet --train-vocab 260 --json other vocab
 # Standard input and the output of filters are recognized when they are read. A filter's prefix or
 # --format can override this.
 run_prints ', 3,000 documents' sgt-tokenize - from-stdin < plain/a.jsonl
-stderr_is 'sgt-tokenize: standard input: its lines are JSON objects with the field "text": read as JSONL (--format '\
-'text reads them as text)'
+stderr_is 'sgt-tokenize: standard input: read as JSONL, because its lines are JSON objects '\
+'with the field "text" (--format text reads them as text)'
 run 0 sgt-tokenize --quiet plain/a.jsonl a-file
 same from-stdin/train_000000.bin a-file/train_000000.bin
 printf '{"text":"only"}' | run 0 sgt-tokenize - short-stdin
@@ -156,8 +156,8 @@ mkdir filtered
 cp plain/a.jsonl filtered/a.x
 cp plain/b.jsonl filtered/b.x
 run_prints ', 3,001 documents' sgt-tokenize --filter x=cat --shard-tokens 2k --keep-fields n filtered by-filter
-stderr_is 'sgt-tokenize: filtered/a.x: its lines are JSON objects with the field "text": read as JSONL '\
-'(--format text reads them as text)'
+stderr_is 'sgt-tokenize: filtered/a.x: read as JSONL, because its lines are JSON objects with '\
+'the field "text" (--format text reads them as text)'
 grep -q '{"document": 2, "split": "train", "fields": {"n": 2}}' by-filter/sources.jsonl || fail 'fields of a filter'
 run_prints ', 2 documents' sgt-tokenize --filter x=text:cat filtered by-text
 stderr_is ''
@@ -182,13 +182,13 @@ printf '{"text":"a"} {"text":"b"}\n' > text-like/two.txt
 printf '{"text":1}\n' > text-like/number.json
 printf 'A story.\n{"text":"a"}\n' > text-like/late.txt
 run_prints ', 9 documents' sgt-tokenize text-like as-text
-stderr_is 'sgt-tokenize: text-like/book.ipynb: begins with a brace, but its first lines are no objects with the field '\
-'"text": read as text (8 such files; --field names the field of JSONL)'
+stderr_is 'sgt-tokenize: text-like/book.ipynb: read as text: it begins with a brace, but its first lines are not JSON '\
+'objects with the field "text" (8 such files; --field NAME selects another field)'
 run 0 sgt-tokenize --quiet --format text text-like as-told
 same as-text/train_000000.bin as-told/train_000000.bin
 run 0 sgt-tokenize - text-stdin2 < text-like/package.json
-stderr_is 'sgt-tokenize: standard input: begins with a brace, but its first lines are no objects with the field '\
-'"text": read as text (--field names the field of JSONL)'
+stderr_is 'sgt-tokenize: standard input: read as text: it begins with a brace, but its first lines are not JSON '\
+'objects with the field "text" (--field NAME selects another field)'
 printf '{"body":"a"}\n{"body":"b"}\n' > body.json
 run_prints ', 2 documents' sgt-tokenize --field body body.json by-field
 
@@ -206,7 +206,8 @@ same long-lines/train_000000.bin long-stdin/train_000000.bin
 run_prints ', 2 documents' sgt-tokenize second.json long-second
 long 17000000 > beyond.json
 run_prints ', 1 document,' sgt-tokenize beyond.json long-beyond
-stderr_has 'beyond.json: begins with a brace, but its first lines are no objects with the field "text": read as text'
+stderr_has 'beyond.json: read as text: it begins with a brace, but its first lines are not JSON objects with the '\
+'field "text"'
 rm -r long*
 
 # A JSON array of such objects is not JSONL.
@@ -218,19 +219,19 @@ printf '[{"body":"a"}]\n' > arrays/d.json
 printf 'text' > arrays/e.txt
 run 0 sgt-tokenize arrays out-arrays
 cat > want << 'END'
-sgt-tokenize: arrays/a.json: skipped: a JSON array, not JSON Lines (jq -c '.[]' makes lines of it, and --format text reads it as it is)
-sgt-tokenize: arrays/b.json: skipped: a JSON array, not JSON Lines (jq -c '.[]' makes lines of it, and --format text reads it as it is)
+sgt-tokenize: arrays/a.json: skipped: a JSON array, not JSON Lines (jq -c '.[]' converts it, and --format text reads it as text)
+sgt-tokenize: arrays/b.json: skipped: a JSON array, not JSON Lines (jq -c '.[]' converts it, and --format text reads it as text)
 END
 same .stderr want
 stdout_has ', 3 documents'
 gzip arrays/a.json
-run_failure "standard input: a JSON array, not JSON Lines (jq -c '.[]' makes lines of it, and --format "\
-'text reads it as it is)' sgt-tokenize - out-array < arrays/b.json
-run_failure "arrays/b.json: a JSON array, not JSON Lines (jq -c '.[]' makes lines of it, and --format "\
-'text reads it as it is)' sgt-tokenize --filter json=cat arrays/b.json out-array
+run_failure "standard input: a JSON array, not JSON Lines (jq -c '.[]' converts it, and --format "\
+'text reads it as text)' sgt-tokenize - out-array < arrays/b.json
+run_failure "arrays/b.json: a JSON array, not JSON Lines (jq -c '.[]' converts it, and --format "\
+'text reads it as text)' sgt-tokenize --filter json=cat arrays/b.json out-array
 absent out-array
 run 0 sgt-tokenize --binary keep arrays out-keep
-stderr_is 'sgt-tokenize: arrays/a.json.gz: a JSON array, read as text (2 such files; jq -c '\''.[]'\'' makes lines of it)'
+stderr_is 'sgt-tokenize: arrays/a.json.gz: read as text, although it is a JSON array (2 such files; jq -c '\''.[]'\'' converts it to JSON Lines)'
 stdout_has ', 5 documents'
 run_silent sgt-tokenize --format text arrays out-told
 stdout_has ', 5 documents'
@@ -240,4 +241,5 @@ cp -r one-file older
 sed -i 's/ "format": "jsonl",//' older/sources.jsonl
 run 1 sgt-tokenize --quiet other/d older
 size=$(wc -c < other/d)
-stderr_is "sgt-tokenize: older: made from other inputs: other/d had $size bytes, now $size of JSONL (--force replaces it)"
+stderr_is "sgt-tokenize: older: made from different inputs: other/d had $size bytes, now $size of JSONL (--force "\
+"replaces it)"

@@ -32,7 +32,7 @@ sed 2d out/sources.jsonl > hurt/sources.jsonl
 run_failure 'hurt/sources.jsonl: line 3: 3 documents, but the lines before it have fields of 2' sgt-inspect --verify hurt
 sed '4 s/3/x/g' out/sources.jsonl > hurt/sources.jsonl
 run_failure 'hurt/sources.jsonl: line 4: expected a JSON object with documents and tokens' sgt-inspect --verify hurt
-run_prints 'complete already, nothing was done' sgt-tokenize --keep-fields url,n.x,date a.jsonl b.txt out
+run_prints 'already complete, nothing to do' sgt-tokenize --keep-fields url,n.x,date a.jsonl b.txt out
 run 1 sgt-tokenize --keep-fields url a.jsonl b.txt out
 stderr_is 'sgt-tokenize: out: made with --keep-fields url,n.x,date, now url (--force replaces it)'
 
@@ -96,8 +96,8 @@ damaged 'damaged page: its numbers are damaged \(fetch the file again\)' "$head"
 damaged 'damaged page: its values end too early \(fetch the file again\)' "$head" '\002' 3
 damaged 'damaged page: its values end too early \(fetch the file again\)' "$head" '\100' 6 # of 64: bytes are missing
 page='\x15\x20\x2c\x15\x06\x15' # in the page's header: 3 values and their encoding
-damaged 'an encoding of numbers that is not read \(write it with PLAIN or a dictionary\)' "$page" '\024' 6
-damaged 'an encoding of numbers that is not read \(write it with PLAIN or a dictionary\)' "$page" '\014' 6 # for strings
+damaged 'unsupported encoding of numbers \(write the column with PLAIN or dictionary encoding\)' "$page" '\024' 6
+damaged 'unsupported encoding of numbers \(write the column with PLAIN or dictionary encoding\)' "$page" '\014' 6 # for strings
 damaged 'damaged page: its numbers are damaged \(fetch the file again\)' "$page" '\022' 6 # BYTE_STREAM_SPLIT, of 10 bytes
 size=$(wc -c < "$data/numbers.parquet")
 for step in $(seq 90); do # any wrong byte gives one line, or another number
@@ -144,8 +144,8 @@ case $(codecs_of "${CC:-cc}") in
 END
     same got want
     run 1 sgt-tokenize --quiet --skip-bad --field page.in.text --keep-fields list.list.element "$data/nested.parquet" no
-    stderr_is "sgt-tokenize: $data/nested.parquet: --keep-fields: column \"list.list.element\" holds neither strings nor \
-numbers, one a row"
+    stderr_is "sgt-tokenize: $data/nested.parquet: --keep-fields: column \"list.list.element\" does not hold \
+one string or number per row"
     absent no
     ;;
 esac
@@ -160,7 +160,7 @@ cat > want << 'END'
 END
 same got want
 run 1 sgt-tokenize --quiet --keep-fields wide "$data/decimals.parquet" no
-stderr_is "sgt-tokenize: $data/decimals.parquet: --keep-fields: column \"wide\" holds neither strings nor numbers, one a row"
+stderr_is "sgt-tokenize: $data/decimals.parquet: --keep-fields: column \"wide\" does not hold one string or number per row"
 absent no
 run 1 sgt-tokenize --quiet --keep-fields url,nope "$data/web.parquet" no
 stderr_is "sgt-tokenize: $data/web.parquet: --keep-fields: column \"nope\" is missing"
@@ -171,7 +171,7 @@ wrong() { # LIST MESSAGE
     run_misuse "keep-fields: $2" sgt-tokenize --keep-fields "$1" a.jsonl no
     absent no
 }
-wrong 'url,url' '"url" is there twice'
-wrong 'url,' 'field: "": a name in it is empty'
-wrong 'a"b' '"a"b" holds a quote, a backslash or a control character'
+wrong 'url,url' '"url" is given twice'
+wrong 'url,' 'field: "" contains an empty name'
+wrong 'a"b' '"a"b" contains a quote, a backslash or a control character'
 wrong 'a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q' 'more than 16 names'

@@ -16,7 +16,8 @@ for lines in -7 400; do
     while read -r file name; do
         head -n $lines "$file" > cut.tiktoken
         case $file,$lines in llama3,400 | qwen,400) name='cl100k, Llama 3 or Qwen' ;; esac
-        run_failure_about "begins as the ranks of $name do, and ends after $(grep -c . cut.tiktoken) of them: was it cut off?" \
+        run_failure_about "begins like the ranks of $name, but ends after $(grep -c . cut.tiktoken) of them: is it "\
+"truncated?" \
             sgt-tokenize --vocab cut.tiktoken "$ROOT/README.md" cut
     done << 'END'
 cl100k cl100k, Llama 3 or Qwen

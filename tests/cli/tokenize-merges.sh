@@ -19,7 +19,7 @@ cp -r b set
 mv cut short && cp -r whole cut
 run 1 sgt-tokenize --vocab cut in.txt set
 stdout_is ''
-stderr_has "sgt-tokenize: set: made with another vocabulary: fingerprint $bad, now $good (--force replaces it)"
+stderr_has "sgt-tokenize: set: made with a different vocabulary: fingerprint $bad, now $good (--force replaces it)"
 same_folders set b
 run 0 sgt-tokenize --quiet --force --vocab cut in.txt set
 same set/train_000000.bin a/train_000000.bin
@@ -31,12 +31,12 @@ repeated 400 in.txt > corpus/large
 printf 'bad \377' > corpus/stop
 options='--quiet --threads 1 --invalid-utf8 fail --shard-tokens 50k'
 run 1 sgt-tokenize $options --vocab short corpus begun
-stderr_is 'sgt-tokenize: corpus/stop: offset 4: not UTF-8 (--invalid-utf8 keep or replace reads it)'
+stderr_is 'sgt-tokenize: corpus/stop: offset 4: not UTF-8 (--invalid-utf8 keep or replace accepts it)'
 exists begun/train_000002.bin
 exists begun/.work/journal
 printf 'good!' > corpus/stop
 run 1 sgt-tokenize $options --vocab cut corpus begun
-stderr_is "sgt-tokenize: begun: made with another vocabulary: fingerprint $bad, now $good (--force replaces it)"
+stderr_is "sgt-tokenize: begun: made with a different vocabulary: fingerprint $bad, now $good (--force replaces it)"
 cp -r begun other
 run 0 sgt-tokenize $options --vocab short corpus begun
 run 0 sgt-tokenize $options --force --vocab cut corpus other

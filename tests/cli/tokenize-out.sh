@@ -24,24 +24,24 @@ refused 'out: made with --invalid-utf8 keep, now fail (--force replaces it)' \
 
 # Other inputs are refused: a file of another size, one more, one fewer, another name.
 echo more >> in/2.txt
-refused 'out: made from other inputs: in/2.txt had 14 bytes, now 19 (--force replaces it)' sgt-tokenize in out
+refused 'out: made from different inputs: in/2.txt had 14 bytes, now 19 (--force replaces it)' sgt-tokenize in out
 echo "text number 2" > in/2.txt
 touch -d @1600000000 in/2.txt
 echo x > in/4.txt
-refused 'out: made from other inputs: input 4 was none, now in/4.txt (--force replaces it)' sgt-tokenize in out
+refused 'out: made from different inputs: input 4 was none, now in/4.txt (--force replaces it)' sgt-tokenize in out
 rm in/4.txt
 mv in/3.txt ..3
-refused 'out: made from other inputs: input 3 was 3.txt, now none (--force replaces it)' sgt-tokenize in out
+refused 'out: made from different inputs: input 3 was 3.txt, now none (--force replaces it)' sgt-tokenize in out
 mv ..3 in/0.txt
-refused 'out: made from other inputs: input 1 was 1.txt, now in/0.txt (--force replaces it)' sgt-tokenize in out
+refused 'out: made from different inputs: input 1 was 1.txt, now in/0.txt (--force replaces it)' sgt-tokenize in out
 mv in/0.txt in/3.txt
 
 # The inputs' time stamps, location and spelling of paths do not matter.
 touch -d @1700000000 in/1.txt
 run_silent sgt-tokenize in out
-stdout_has 'complete already'
+stdout_has 'already complete'
 cp -rp in moved
-run_prints 'complete already' sgt-tokenize moved/1.txt moved/2.txt moved/3.txt out
+run_prints 'already complete' sgt-tokenize moved/1.txt moved/2.txt moved/3.txt out
 same_folders out kept
 
 # --force replaces the old set completely, even if the command is the same.
@@ -51,14 +51,15 @@ run 0 sgt-tokenize --force --split none in many
 is "$(ls -A many | paste -sd' ')" 'manifest.json sources.jsonl tokenizer.json train_000000.bin train_000000.idx'
 same many/train_000000.bin out/train_000000.bin
 run 0 sgt-tokenize --force in many
-! grep -q 'complete already' .stdout || fail 'it was not made anew'
+! grep -q 'already complete' .stdout || fail 'it was not made anew'
 same many/train_000000.bin out/train_000000.bin
 
 # Missing shards and wrong sizes are found. --force makes the set again.
 truncate -s -2 many/train_000000.bin
-run_failure 'many/train_000000.bin: 1052 bytes, 1054 were written (--force starts over)' sgt-tokenize in many
+run_failure 'many/train_000000.bin: has 1052 bytes, but 1054 were written (--force starts over)' sgt-tokenize in many
 rm many/train_000000.bin
-run_failure 'many/train_000000.bin: is gone since it was written: No such file or directory (--force starts over)' \
+run_failure 'many/train_000000.bin: was written earlier, but cannot be found: No such file or directory (--force '\
+'starts over)' \
     sgt-tokenize in many
 run 0 sgt-tokenize --force in many
 same many/train_000000.bin out/train_000000.bin
@@ -75,8 +76,8 @@ run 0 sgt-tokenize --force in many
 # if it is a file.
 mkdir other
 echo precious > other/train_000000.txt
-run_failure "other: OUT is not empty, and nothing says that sgt-tokenize made it (name a new folder, or \
---force writes beside what is there)" sgt-tokenize in other
+run_failure "other: OUT is not empty, and has neither manifest.json nor .work/journal (name a new folder, or \
+--force adds the shards to it)" sgt-tokenize in other
 [ "$(ls -A other)" = train_000000.txt ] || fail 'something was written beside what is there'
 run 0 sgt-tokenize --force in other
 [ "$(cat other/train_000000.txt)" = precious ] || fail '--force removed what is not ours'
@@ -92,7 +93,7 @@ echo mine > foreign/.work/mine
 mkdir -p raced/part/.work/part-000001 raced/owner/.work
 : > raced/owner/.work/owner-000001
 for out in part owner; do run 0 sgt-tokenize --quiet in raced/$out; done # a rank began as the last one ended, and was killed
-run_failure 'foreign/.work: holds files that sgt did not make (move them, or name another OUT)' sgt-tokenize in foreign
+run_failure 'foreign/.work: holds files that sgt did not create (move them, or name another OUT)' sgt-tokenize in foreign
 [ "$(cat foreign/.work/mine)" = mine ] || fail "somebody else's .work was emptied"
 
 # A symbolic link .work is not followed, whether it leads to a folder or to nothing.

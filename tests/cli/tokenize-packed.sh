@@ -22,14 +22,14 @@ run_prints 'out-empty: 1 token, 1 document' sgt-tokenize empty.gz out-empty
 zcat a.gz | run 0 sgt-tokenize --quiet - out-pipe
 same out-pipe/train_000000.bin out/train_000000.bin
 
-skips='(--skip-bad leaves out the rest of such files)'
+skips='(--skip-bad skips the rest of such files)'
 cut_off() { # FILE BYTES...: check that prefixes of these lengths are reported as cut off and leave nothing
     cut=cut.${1##*.} whole=$1
     shift
     for n in "$@"; do
         head -c "$n" "$whole" > "$cut"
         run 1 sgt-tokenize "$cut" out-cut
-        stderr_is "sgt-tokenize: $cut: offset $n: cut off: the file ends in the middle of its compressed data $skips"
+        stderr_is "sgt-tokenize: $cut: offset $n: truncated: the file ends in the middle of its compressed data $skips"
         absent out-cut
     done
 }
@@ -47,9 +47,9 @@ for after in '\n' 'garbage\n' '\0\0x' '\0\037' '\037\0'; do
     rm -rf out-after
     run 0 sgt-tokenize after.gz out-after
     stderr_is "sgt-tokenize: after.gz: offset $size: trailing garbage ignored: $(($(wc -c < after.gz) - size)) B after the \
-last member of gzip"
+last gzip member"
     same out-after/train_000000.bin out/train_000000.bin
-    stdout_has '1 bad line, row or file end left out'
+    stdout_has '1 bad line, row or end of a file skipped'
     grep -q '"bad_lines": 1$' out-after/manifest.json || fail 'what was ignored is not in manifest.json'
     run_silent sgt-tokenize --quiet --json --force after.gz out-after
     stdout_has '"bad_lines": 1, '
@@ -57,7 +57,7 @@ done
 # Bytes after the last member that begin like a member are a member that is cut off, as for gzip.
 for after in '\037' '\037\213' '\0\037\213' '\037\213\010'; do
     { cat a.gz && printf '%b' "$after"; } > next.gz
-    run_failure "next.gz: offset $(wc -c < next.gz): cut off: the file ends in the middle of its compressed data $skips" \
+    run_failure "next.gz: offset $(wc -c < next.gz): truncated: the file ends in the middle of its compressed data $skips" \
         sgt-tokenize next.gz out-next
     run_prints '"bad_lines": 1, ' sgt-tokenize --quiet --json --skip-bad next.gz out-next
     rm -r out-next
@@ -66,8 +66,8 @@ mkdir many
 for i in 1 2 3 4 5 6 7 8; do cp after.gz many/$i.gz; done
 run 0 sgt-tokenize many out-after-many
 stderr_lines 6
-stderr_has 'sgt-tokenize: 3 more packed files with such ends'
-stdout_has '8 bad lines, rows or file ends left out'
+stderr_has 'sgt-tokenize: more compressed files with damage or trailing garbage: 3'
+stdout_has '8 bad lines, rows or ends of files skipped'
 
 # A changed byte anywhere after the header is found. Complete shards are kept, and the run continues
 # when the file is restored.
@@ -75,7 +75,7 @@ for at in 30 $((size / 2)) $((size - 6)); do
     cp a.gz flipped.gz
     flip flipped.gz $at 16
     run 1 sgt-tokenize text flipped.gz out-flipped
-    stderr_matches '^sgt-tokenize: flipped.gz: offset [0-9]+: (not gzip, or damaged: .*|cut off: .*)$'
+    stderr_matches '^sgt-tokenize: flipped.gz: offset [0-9]+: (not gzip, or damaged: .*|truncated: .*)$'
     absent out-flipped
 done
 run 1 sgt-tokenize --shard-tokens 20k text flipped.gz out-flipped
@@ -106,7 +106,7 @@ same_for_all() { # BAD: check that BAD lines are counted, for any number of thre
     rm -rf out-bad*
     skipping out-bad --threads 1
     cp .stderr said
-    stdout_has "$1 bad lines, rows or file ends left out"
+    stdout_has "$1 bad lines, rows or ends of files skipped"
     for t in 2 5; do
         skipping out-bad$t --threads $t
         same_folders out-bad out-bad$t
@@ -116,9 +116,9 @@ same_for_all() { # BAD: check that BAD lines are counted, for any number of thre
 }
 same_for_all 3
 cat > want << END
-sgt-tokenize: bad/1.gz: offset $((size / 2)): cut off: the file ends in the middle of its compressed data: the rest is left out
-sgt-tokenize: bad/2.jsonl.gz: offset 20000: cut off: the file ends in the middle of its compressed data: the rest is left out
-sgt-tokenize: bad/3.gz: offset 2: not gzip, or damaged: incorrect header check: the rest is left out
+sgt-tokenize: bad/1.gz: offset $((size / 2)): truncated: the file ends in the middle of its compressed data: skipping the rest of the file
+sgt-tokenize: bad/2.jsonl.gz: offset 20000: truncated: the file ends in the middle of its compressed data: skipping the rest of the file
+sgt-tokenize: bad/3.gz: offset 2: not gzip, or damaged: incorrect header check: skipping the rest of the file
 END
 same said want
 grep -q '"path": "3.gz".*"documents": 0, "bytes": 0, "tokens": 0' out-bad/sources.jsonl || fail "$(cat out-bad/sources.jsonl)"
@@ -138,8 +138,8 @@ for cut in 1 10 24 25 26 30; do # the first line has 26 bytes
     run 0 sgt-tokenize --quiet --json --skip-bad cut.jsonl.gz text "out-cut-$cut"
     stdout_has "\"documents\": $((1 + (cut > 24))), " '"bad_lines": 1, '
 done
-run_failure "bad/3.gz: nothing is left to tokenize: every line, row or file is bad, 1 in all (without --skip-bad, \
-one is named)" sgt-tokenize --quiet --skip-bad bad/3.gz out-none
+run_failure "bad/3.gz: nothing to tokenize: --skip-bad skipped every line, row or file, 1 in all (run without it \
+to see the first error)" sgt-tokenize --quiet --skip-bad bad/3.gz out-none
 
 command -v zstd > /dev/null || skip 'no zstd program; all else passed'
 zstd -q -c text > a.zst
@@ -155,7 +155,7 @@ mkdir wide
 cp a.zst wide
 printf '\050\265\057\375\000\220\051\000\000hello' > wide/b.zst
 filter='zst=zstd --long=31 -dc {}'
-run_failure "wide/b.zst: offset 0: wants a window of more than 128 MiB (--filter '$filter' unpacks such files)" \
+run_failure "wide/b.zst: offset 0: needs a zstd window of more than 128 MiB (--filter '$filter' decompresses such files)" \
     sgt-tokenize wide out-wide
 cp text wide.txt
 printf hello > hello.txt
@@ -170,4 +170,4 @@ cp a.zst bad/6.zst
 flip bad/6.zst $(($(wc -c < a.zst) - 2)) 1
 gzip -c text > bad/5.gz
 same_for_all 4
-grep -q 'bad/4.jsonl.zst: offset .*: the rest is left out$' said || fail "$(cat said)"
+grep -q 'bad/4.jsonl.zst: offset .*: skipping the rest of the file$' said || fail "$(cat said)"

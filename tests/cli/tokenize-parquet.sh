@@ -81,7 +81,7 @@ printf 'PAR1no rowsPAR1' > table/_metadata
 cp table/_metadata table/_common_metadata
 rm -rf out
 run 0 sgt-tokenize --skip-bad table out
-stderr_has 'sgt-tokenize: table/_SUCCESS: hidden, skipped (3 such below table; --hidden reads them)'
+stderr_has 'sgt-tokenize: table/_SUCCESS: skipped: a hidden file or folder (3 in all below table; --hidden reads them)'
 same want-order/train_000000.bin out/train_000000.bin
 run_failure_like '^sgt-tokenize: table/_common_metadata: offset' sgt-tokenize --quiet --hidden table no
 
@@ -130,8 +130,8 @@ for input in "$data/zstd-v1.parquet" mixed; do
         same_folders divided one
     done
 done
-run_failure "$data/zstd-v1.parquet: row 26: the field is null (--field NAME says which has the text, \
---skip-bad leaves such rows out)" sgt-tokenize --quiet --field plain_some --rank 1 --ranks 2 "$data/zstd-v1.parquet" no
+run_failure "$data/zstd-v1.parquet: row 26: the field is null (--field NAME selects the field with the text, \
+--skip-bad skips such rows)" sgt-tokenize --quiet --field plain_some --rank 1 --ranks 2 "$data/zstd-v1.parquet" no
 rm -rf no
 eight='rows rows rows rows rows rows rows rows'
 run 0 sgt-tokenize --quiet --field dict_none --shard-tokens 500 $eight whole
@@ -152,18 +152,18 @@ refused() { # MESSAGE OPTION... FILE
     absent no
 }
 cp "$data/encrypted.parquet" "$data/encrypted-column.parquet" "$data/brotli.parquet" "$data/bytes.parquet" "$data/nested.parquet" "$data/zstd-v1.parquet" .
-refused 'brotli.parquet: column "text" is packed by brotli (write it with zstd or snappy, or read it '\
-'through a command with --filter)' brotli.parquet
+refused 'brotli.parquet: column "text" is compressed with brotli, which sgt does not support (write it with zstd or snappy, or read it through a '\
+'command with --filter)' brotli.parquet
 refused 'encrypted.parquet: encrypted (write it without encryption)' encrypted.parquet
 refused 'encrypted-column.parquet: column "text" is encrypted (write it without encryption)' encrypted-column.parquet
-refused 'bytes.parquet: row 2: byte 5: not UTF-8 (--skip-bad leaves such rows out)' bytes.parquet
-refused 'zstd-v1.parquet: row 2: the field is null (--field NAME says which has the text, --skip-bad leaves such '\
-'rows out)' --field plain_some zstd-v1.parquet
-refused 'bytes.parquet: no column "page" (--field NAME says which has the text: text)' --field page bytes.parquet
-refused 'nested.parquet: column "id" does not hold strings (--field NAME says which has the text: page.url, '\
+refused 'bytes.parquet: row 2: byte 5: not UTF-8 (--skip-bad skips such rows)' bytes.parquet
+refused 'zstd-v1.parquet: row 2: the field is null (--field NAME selects the field with the text, --skip-bad skips '\
+'such rows)' --field plain_some zstd-v1.parquet
+refused 'bytes.parquet: no column "page" (--field NAME selects the column with the text: text)' --field page bytes.parquet
+refused 'nested.parquet: column "id" does not hold strings (--field NAME selects the column with the text: page.url, '\
 'page.in.text)' --field id nested.parquet
-refused 'nested.parquet: column "list.list.element" holds lists or groups, not one string a row (--field A.B names '\
-"a column in a group; --filter 'parquet=jsonl:COMMAND' can join its strings)" --field list.list.element nested.parquet
+refused 'nested.parquet: column "list.list.element" holds lists or groups, not one string per row (--field A.B names '\
+"a column in a group; --filter 'parquet=jsonl:COMMAND' can join the strings of a list)" --field list.list.element nested.parquet
 
 # ---- damage: any wrong byte gives one line that names the file, or only rows that can still be read ----
 size=$(wc -c < zstd-v1.parquet)
@@ -205,16 +205,16 @@ run 0 sgt-tokenize --quiet --skip-bad ends ends-a
 head -c 20000 "$data/web.parquet" > ends/b.parquet
 : > ends/c.parquet
 run 1 sgt-tokenize --quiet ends ends-b
-stderr_has 'sgt-tokenize: ends/b.parquet: offset 19996: cut off: a Parquet file ends with PAR1, and this one does not (fetch '
+stderr_has 'sgt-tokenize: ends/b.parquet: offset 19996: truncated: a Parquet file ends with PAR1, but this one does not (fetch '
 rm -rf ends-b
 run 0 sgt-tokenize --skip-bad ends ends-b
-stderr_is 'sgt-tokenize: ends/b.parquet: skipped: a Parquet file that is cut off (fetch the file again)
-sgt-tokenize: ends/c.parquet: skipped: a Parquet file that is cut off (fetch the file again)'
-stdout_has '2 files skipped: not plain text (see --binary), or Parquet cut off'
+stderr_is 'sgt-tokenize: ends/b.parquet: skipped: a truncated Parquet file (fetch the file again)
+sgt-tokenize: ends/c.parquet: skipped: a truncated Parquet file (fetch the file again)'
+stdout_has '2 files skipped: not plain text (see --binary), or truncated Parquet'
 same ends-a/train_000000.bin ends-b/train_000000.bin
 rm ends/a.parquet
-run_failure 'ends: nothing is left to tokenize: no file is plain text or whole Parquet, 2 skipped (--filter names '\
-'a program that makes text of a format)' sgt-tokenize --quiet --skip-bad ends ends-f
+run_failure 'ends: nothing to tokenize: no file is plain text or complete Parquet (2 skipped; --filter '\
+'converts files to text with a command)' sgt-tokenize --quiet --skip-bad ends ends-f
 for size in 0 4 11 12 5000 $((size - 1)); do
     head -c "$size" zstd-v1.parquet > short.parquet
     run_failure_about 'sgt-tokenize: short.parquet: ' sgt-tokenize --quiet --field plain_none short.parquet no
@@ -223,7 +223,7 @@ done
 # Two columns of one name are refused.
 sed 's/date/text/g' "$data/web.parquet" > twice.parquet
 run 1 sgt-tokenize twice.parquet out-twice
-stderr_is 'sgt-tokenize: twice.parquet: two columns are named "text" (write the file with another name for one of them)'
+stderr_is 'sgt-tokenize: twice.parquet: two columns are named "text" (rename one of them)'
 absent out-twice
 # Rows are compared by the pages that hold their text, even if ranks divided the file.
 mkdir same
@@ -232,7 +232,7 @@ for rank in 0 1 2; do run 0 sgt-tokenize --quiet --rank $rank --ranks 3 same apa
 run 0 sgt-tokenize --quiet same rows-one
 same_folders apart rows-one
 touch -d @1700000000 same/*
-run_prints 'complete already' sgt-tokenize same rows-one
+run_prints 'already complete' sgt-tokenize same rows-one
 sed 's/jumped dog/jumped cat/g' "$data/web.parquet" > same/web.parquet
-run_failure 'rows-one: made from other inputs: same/web.parquet has other bytes than then (--force replaces it)' \
+run_failure 'rows-one: made from different inputs: the content of same/web.parquet has changed (--force replaces it)' \
     sgt-tokenize same rows-one

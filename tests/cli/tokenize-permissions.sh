@@ -38,7 +38,7 @@ stderr_is 'sgt-tokenize: closed: cannot write to OUT: Permission denied'
 run 0 $try ./program fine open/out
 # A finished set need not be writable.
 chmod 555 open/out
-run_prints 'complete already' $try ./program fine open/out
+run_prints 'already complete' $try ./program fine open/out
 run 1 $try ./program --split 0.01% fine open/out
 stderr_is 'sgt-tokenize: open/out: made with --split none, now 0.01% (--force replaces it)'
 run 1 $try ./program --split 0.01% --force fine open/out

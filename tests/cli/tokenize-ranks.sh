@@ -42,9 +42,9 @@ done
 rm -rf out
 talks='--shard-tokens 1k --split 30%'
 run_says '' sgt-tokenize $talks --rank 1 --ranks 3 corpus out
-stderr_is 'sgt-tokenize: out: part 2 of 3 is whole, 2 are not (the process that makes the last one completes OUT)'
+stderr_is 'sgt-tokenize: out: part 2 of 3 is complete; parts still missing: 2 (the process that finishes the last part completes OUT)'
 run_says '' sgt-tokenize $talks --json --rank 0 --ranks 3 corpus out
-stderr_is 'sgt-tokenize: out: part 1 of 3 is whole, 1 is not (the process that makes the last one completes OUT)'
+stderr_is 'sgt-tokenize: out: part 1 of 3 is complete; parts still missing: 1 (the process that finishes the last part completes OUT)'
 run 0 sgt-tokenize $talks --json --rank 2 --ranks 3 corpus out
 stdout_lines 1
 stderr_is ''
@@ -54,12 +54,12 @@ done
 [ "$(($(field train_tokens .stdout) + $(field val_tokens .stdout)))" = "$(field tokens .stdout)" ] || fail 'tokens'
 same_folders out one
 # Any rank accepts a complete OUT.
-run_prints 'complete already, nothing was done' sgt-tokenize $talks --rank 5 --ranks 9 corpus out
+run_prints 'already complete, nothing to do' sgt-tokenize $talks --rank 5 --ranks 9 corpus out
 
 # ---- refused ----
 run_usage '--rank: needs --ranks N, the number of processes' sgt-tokenize --rank 0 corpus out
 run_usage '--ranks: needs --rank I, the number of this process' sgt-tokenize --ranks 2 corpus out
-run_misuse 'rank: 2 must be below ranks, 2 (they count from 0)' sgt-tokenize --rank 2 --ranks 2 corpus out
+run_misuse 'rank: 2 must be below the number of ranks, 2 (ranks are numbered from 0)' sgt-tokenize --rank 2 --ranks 2 corpus out
 run 1 env RANK=0 WORLD_SIZE=2 MASTER_ADDR=no..such MASTER_PORT=29500 sgt-tokenize corpus out
 stderr_is 'sgt-tokenize: MASTER_ADDR=no..such: unknown host'
 for has in MASTER_ADDR= MASTER_PORT=29500 MASTER_ADDR=here; do
@@ -91,7 +91,7 @@ refused 'out: made with --ranks 3, now not given (--force replaces it)' sgt-toke
 refused 'out: made with --split 30%, now none (--force replaces it)' \
     sgt-tokenize --shard-tokens 1k --rank 1 --ranks 3 corpus out
 echo x > corpus/zzzz
-refused "out: made from other inputs: input $((files + 1)) was none, now corpus/zzzz (--force replaces it)" \
+refused "out: made from different inputs: input $((files + 1)) was none, now corpus/zzzz (--force replaces it)" \
     sgt-tokenize $options --rank 1 --ranks 3 corpus out
 rm corpus/zzzz
 run 0 sgt-tokenize $options --force corpus out
@@ -109,9 +109,9 @@ done
 kill -STOP $pid
 absent out/.work/part-000001/manifest.json
 run 1 sgt-tokenize $options --rank 1 --ranks 2 more out
-stderr_is 'sgt-tokenize: out: another sgt-tokenize is running here as this rank (wait for it)'
+stderr_is 'sgt-tokenize: out: another sgt-tokenize is using this folder as this rank (wait until it ends)'
 for force in '' --force; do
-    run_failure 'out: another sgt-tokenize is running here (wait for it)' sgt-tokenize $options $force more out
+    run_failure 'out: another sgt-tokenize is using this folder (wait until it ends)' sgt-tokenize $options $force more out
 done
 run_failure 'out: made with --ranks 2, now 3 (--force replaces it)' sgt-tokenize $options --rank 0 --ranks 3 more out
 # The other rank completes its part while the first is stopped.
@@ -127,7 +127,7 @@ same_folders out two
 # theirs.
 rm -rf out
 begun_on_a_pipe out/train_000003.bin sgt-tokenize $options more - out
-run_failure 'out: another sgt-tokenize is running here (wait for it)' sgt-tokenize $options --rank 0 --ranks 2 more out
+run_failure 'out: another sgt-tokenize is using this folder (wait until it ends)' sgt-tokenize $options --rank 0 --ranks 2 more out
 end_begun
 refused 'out: made with --ranks not given, now 2 (--force replaces it)' \
     sgt-tokenize $options --rank 0 --ranks 2 more out
@@ -171,8 +171,8 @@ same_folders out one
 rm -rf out
 run 0 sgt-tokenize $options --rank 1 --ranks 2 corpus out
 rm out/.work/part-000001/train_000001.bin
-run_failure 'out/.work/part-000001/train_000001.bin: is gone since it was written: No such file or directory '\
-'(--force starts over)' sgt-tokenize $options --rank 1 --ranks 2 corpus out
+run_failure 'out/.work/part-000001/train_000001.bin: was written earlier, but cannot be found: No such file or '\
+'directory (--force starts over)' sgt-tokenize $options --rank 1 --ranks 2 corpus out
 run 0 sgt-tokenize $options --force --rank 1 --ranks 2 corpus out
 run 0 sgt-tokenize $options --rank 0 --ranks 2 corpus out
 same_folders out one
@@ -182,7 +182,7 @@ rm -rf out
 run 0 sgt-tokenize $options --rank 1 --ranks 2 corpus out
 printf '\005' | dd of=out/.work/part-000001/train_000000.idx bs=1 conv=notrunc 2> /dev/null
 run_failure_like '^sgt-tokenize: out/\.work/part-000001/train_000000.idx: at byte 0: document 0 starts at token 5, '\
-'expected the first token of its split \(remove the folder it is in, and its rank makes it again\)$' sgt-tokenize $options --rank 0 --ranks 2 corpus out
+'expected the first token of its split \(remove its folder, and run the command of its rank again\)$' sgt-tokenize $options --rank 0 --ranks 2 corpus out
 rm -r out/.work/part-000001
 run 0 sgt-tokenize $options --rank 1 --ranks 2 corpus out
 same_folders out one
@@ -199,7 +199,7 @@ mkdir torn
 for i in 1 2 3 4; do { cat corpus/packed.jsonl.gz && echo junk; } > torn/$i.jsonl.gz; done
 printf '%%PDF-1.7\n' > torn/5
 two 0 sgt-tokenize torn torn-out
-stdout_has '4 bad lines, rows or file ends left out'
+stdout_has '4 bad lines, rows or ends of files skipped'
 [ "$(grep -c 'torn/5: skipped: ' .stderr)" = 1 ] || fail "$(cat .stderr)"
 for rank in 0 1; do
     [ "$(grep -c 'trailing garbage ignored: 5 B after' .stderr$rank)" = 2 ] || fail "rank $rank: $(cat .stderr$rank)"
@@ -231,7 +231,7 @@ rm -rf out
 pair any "sgt-tokenize $talks corpus out" "sgt-tokenize $talks corpus apart"
 [ "$code0 $code1" = '1 1' ] || fail "exit codes $code0 and $code1"
 stderr_lines 1
-stderr_matches '(out|apart)/\.work: the part of another rank is not there \(all ranks need one shared folder\)$'
+stderr_matches '(out|apart)/\.work: the part of another rank is missing \(all ranks must share one folder\)$'
 rm -rf out
 command -v mpirun > /dev/null && [ -e "$BIN/../lib/libsgt-mpi.so" ] || skip 'no Open MPI; all else passed'
 mpi="mpirun --allow-run-as-root --oversubscribe"
@@ -254,7 +254,7 @@ for how in killed stopped launcher; do
     esac || { kill $launcher && fail "no rank to end"; }
     ! wait $launcher || [ $how = launcher ] || fail 'mpirun has ended well'
     [ $how = launcher ] || absent out/manifest.json
-    [ $how != stopped ] || stderr_has 'sgt-tokenize: stopped (the same command continues it)'
+    [ $how != stopped ] || stderr_has 'sgt-tokenize: stopped (run the same command to continue)'
     run 0 $mpi -n 2 sgt-tokenize --quiet $talks --shuffle 3 more out
     same_folders out two
 done

@@ -60,8 +60,8 @@ same one.ids ours.ids
 # Any other pattern is refused; --pattern can give it.
 for regex in 'a|\\w+' '^ *\\p{L}' '\\p{L}*' '(' "$word++|\\\\p{N}{1,3}+|$rest"; do
     with bad.json "$regex"
-    run_failure "bad.json: its pattern is not one that sgt knows (--pattern gives it, by a name such as cl100k or in "\
-"PCRE2's syntax)" sgt-tokenize --vocab bad.json text refused
+    run_failure "bad.json: its pattern is unknown to sgt (pass it with --pattern, by a name such as cl100k or in "\
+"PCRE2 syntax)" sgt-tokenize --vocab bad.json text refused
     absent refused
 done
 run 0 sgt-tokenize --quiet --vocab bad.json --pattern '\p{L}+' text given
@@ -69,7 +69,7 @@ run 0 sgt-tokenize --quiet --vocab bad.json --pattern '\p{L}+' text given
 # A PCRE2 pattern that is not known is stored in the set. A notice says that transformers may split
 # differently.
 run 0 sgt-tokenize --vocab "$D/o200k/tokenizer.json" --pattern '^\w+' text words
-stderr_is "sgt-tokenize: pattern: transformers may split text otherwise by OUT's tokenizer.json (its library reads some \
+stderr_is "sgt-tokenize: pattern: with OUT's tokenizer.json, transformers may split text differently (its library reads some \
 patterns differently)"
 rm -r again
 run 0 sgt-tokenize --quiet --vocab words/tokenizer.json text again
@@ -88,8 +88,8 @@ run 0 sgt-tokenize --quiet --vocab "$D/trained" "$D/text.txt" once.out
 is "$(field fingerprint twice.out/manifest.json)" "$(field fingerprint once.out/manifest.json)"
 { sed -n 1p "$D/trained/merges.txt"; echo 't h'; sed 1d "$D/trained/merges.txt"; } > alone.bpe
 # If only merges determined the ids, such a token would have two ids, so the file is refused.
-run_failure 'alone.bpe: tokens 256 and 454 are the same: th (expected a complete byte-level BPE: tokenizer.json, '\
-'merges.txt, vocab.json or .tiktoken)' sgt-tokenize --vocab alone.bpe text refused
+run_failure 'alone.bpe: tokens 256 and 454 are the same: th (expected a complete byte-level BPE vocabulary: '\
+'tokenizer.json, merges.txt, vocab.json or .tiktoken)' sgt-tokenize --vocab alone.bpe text refused
 
 # ---- truncation and padding ----
 
@@ -97,10 +97,10 @@ ignored() { # SED
     sed "$1" "$D/o200k/tokenizer.json" > cut.json
     rm -rf cut
     run 0 sgt-tokenize --vocab cut.json text cut
-    stderr_has "sgt-tokenize: cut.json: its settings of truncation and padding are ignored: documents are tokenized whole, and \
-nothing is appended to them"
+    stderr_has "sgt-tokenize: cut.json: its truncation and padding settings are ignored: documents are neither \
+cut nor padded"
     [ "$(grep -c ignored .stderr)" -eq 1 ] || fail 'it is not said in one line'
-    run_notes "truncation and padding are ignored" sgt-tokenize --vocab cut.json --dry-run text
+    run_notes "truncation and padding settings are ignored" sgt-tokenize --vocab cut.json --dry-run text
 }
 T='{"direction":"Right","max_length":4,"strategy":"LongestFirst","stride":0}'
 P='{"strategy":"BatchLongest","direction":"Right","pad_to_multiple_of":null,"pad_id":0,"pad_type_id":0,"pad_token":"x"}'

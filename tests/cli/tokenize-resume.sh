@@ -27,7 +27,7 @@ for signal in INT TERM; do
     begun_on_a_pipe out/train_000003.bin sgt-tokenize --shard-tokens 5k corpus - out
     kill -$signal $pid
     ended 130 $pid
-    stderr_is 'sgt-tokenize: stopped (the same command continues it)'
+    stderr_is 'sgt-tokenize: stopped (run the same command to continue)'
     exists out/.work
     # A stopped run that reads standard input starts over without --force.
     run 0 sgt-tokenize --quiet --shard-tokens 5k corpus - out
@@ -39,14 +39,14 @@ done
 # Only one run at a time may use OUT. Only the same command can continue an interrupted run.
 rm -rf out
 begun_on_a_pipe out/train_000003.bin sgt-tokenize --quiet --shard-tokens 5k corpus - out
-run_failure 'out: another sgt-tokenize is running here (wait for it)' sgt-tokenize --quiet --shard-tokens 5k corpus out
+run_failure 'out: another sgt-tokenize is using this folder (wait until it ends)' sgt-tokenize --quiet --shard-tokens 5k corpus out
 end_begun
 begun_on_a_pipe out2/.work/part-000000/train_000003.bin sgt-tokenize --quiet --shard-tokens 5k --shuffle 1 corpus - out2
-run_failure 'out2: another sgt-tokenize is running here (wait for it)' sgt-tokenize --quiet --shard-tokens 5k --shuffle 1 corpus out2
+run_failure 'out2: another sgt-tokenize is using this folder (wait until it ends)' sgt-tokenize --quiet --shard-tokens 5k --shuffle 1 corpus out2
 end_begun
 run 1 sgt-tokenize --shard-tokens 6k corpus - out
 stderr_is 'sgt-tokenize: out: made with --shard-tokens 5000, now 6000 (--force replaces it)'
-run_failure_about 'sgt-tokenize: out: made from other inputs: input ' sgt-tokenize --shard-tokens 5k corpus out
+run_failure_about 'sgt-tokenize: out: made from different inputs: input ' sgt-tokenize --shard-tokens 5k corpus out
 run 0 sgt-tokenize --quiet --force --threads 2 --shard-tokens 2k --split 30% --special eot corpus out
 same_folders out undisturbed
 
@@ -62,14 +62,15 @@ interrupt() {
 interrupt
 echo x >> corpus/zzz
 run 1 $again out
-stderr_is "sgt-tokenize: out: made from other inputs: corpus/zzz had 13 bytes, now 15 (--force replaces it)"
+stderr_is "sgt-tokenize: out: made from different inputs: corpus/zzz had 13 bytes, now 15 (--force replaces it)"
 printf 'not UTF-8: \377\376' > corpus/zzz
 touch -d @1700000000 corpus/zzz
 # The summary states how much was there already and how much this run read.
 inodes out | grep 'bin$' | sort > had
 run 0 sgt-tokenize --threads 2 --shard-tokens 2k --split 30% --special eot corpus out
 size='[0-9.]+ ([KM]i)?B'
-stdout_matches "^$size of text in [0-9]+ files: $size there already, $size in this run, ([0-9]+ m|[0-9.]+ )s, [0-9.]+ [kMG]?B/s\$"
+stdout_matches "^$size of text in [0-9]+ files: $size in an earlier run, $size in this run, ([0-9]+ m|[0-9.]+ )s, "\
+"[0-9.]+ [kMG]?B/s\$"
 same_folders out undisturbed
 inodes out | grep 'bin$' | sort > has
 [ -s had ] && [ -z "$(comm -23 had has)" ] || fail 'whole shards were made again'
@@ -81,11 +82,11 @@ interrupt
 # Standard input in place of the inputs is refused too.
 sgt-tokenize --quiet --shard-tokens 2k --split 30% --special eot - out < corpus/zzz > .stdout 2> .stderr &&
     fail 'shards of other inputs were replaced'
-stderr_is "sgt-tokenize: out: made from other inputs: input 1 was $(ls corpus | head -1), now - (--force replaces it)"
+stderr_is "sgt-tokenize: out: made from different inputs: input 1 was $(ls corpus | head -1), now - (--force replaces it)"
 rm out/train_000002.bin
 run 1 $again out
-stderr_is 'sgt-tokenize: out/train_000002.bin: is gone since it was written: No such file or directory (--force '\
-'starts over)'
+stderr_is 'sgt-tokenize: out/train_000002.bin: was written earlier, but cannot be found: No such file or directory '\
+'(--force starts over)'
 run 0 $again --force out
 same_folders out undisturbed
 interrupt
@@ -98,13 +99,13 @@ same_folders out undisturbed
 interrupt
 rm out/.work/journal
 run 1 $again out
-stderr_is 'sgt-tokenize: out: OUT is not empty, and nothing says that sgt-tokenize made it (name a new folder, or --force '\
-'writes beside what is there)'
+stderr_is 'sgt-tokenize: out: OUT is not empty, and has neither manifest.json nor .work/journal (name a new folder, or '\
+'--force adds the shards to it)'
 # A damaged journal is refused, and so is one of another version.
 for harm in 's/.$//' 's/"version": 3/"version": 2/'; do
     interrupt
     sed -i "$harm" out/.work/journal
-    run_failure 'out/.work/journal: damaged, or of a run that another version began (finish it with that version, or '\
+    run_failure 'out/.work/journal: damaged, or written by a different version of sgt (finish with that version, or '\
 '--force starts over)' $again out
 done
 run 0 $again --force out

@@ -7,7 +7,7 @@ other() { # FILE COMMAND...: COMMAND must be refused because FILE has other byte
     for out; do :; done
     run 1 "$@"
     stdout_is ''
-    stderr_is "sgt-tokenize: $out: made from other inputs: $file has other bytes than then (--force replaces it)"
+    stderr_is "sgt-tokenize: $out: made from different inputs: the content of $file has changed (--force replaces it)"
 }
 
 same_but_stat() { # A B: all files are the same, except for the recorded stat of the inputs
@@ -36,11 +36,11 @@ other dA/p0.txt sgt-tokenize dA o
 
 # --force makes a complete set again, even from the same inputs.
 run_prints '2 documents, 1 shard' sgt-tokenize --force dB o
-! grep -q 'complete already' .stdout || fail 'it was not made anew'
+! grep -q 'already complete' .stdout || fail 'it was not made anew'
 
 # Copies are read and compared: their stat differs.
 cp -r dB copy
-run_prints 'complete already' sgt-tokenize copy o
+run_prints 'already complete' sgt-tokenize copy o
 printf 'cccc dddx\n' > copy/p0.txt
 other copy/p0.txt sgt-tokenize copy o
 # A file whose stat is unchanged counts as unchanged. If its stat differs, its bytes are compared.
@@ -50,7 +50,7 @@ grep -q '"path": "p0.txt", "size": 10, "mtime": 1600000000, "stat": "[0-9a-f]\{1
     fail "$(cat known/sources.jsonl)"
 printf 'cccc dddd\n' > copy/p0.txt
 touch -d @1600000000 copy/p0.txt
-run_prints 'complete already' sgt-tokenize copy known
+run_prints 'already complete' sgt-tokenize copy known
 touch -d @1600000001 copy/p0.txt
 other copy/p0.txt sgt-tokenize copy known
 # A list of inputs without hashes is damaged.
@@ -70,13 +70,13 @@ gzip -nc dA/p0.txt > packed/a.gz
 cat dB/p0.txt > packed/b.pdf
 other packed/b.pdf sgt-tokenize --filter "$filter" packed p
 cat dA/p0.txt > packed/b.pdf
-run_prints 'complete already' sgt-tokenize --filter "$filter" packed p
+run_prints 'already complete' sgt-tokenize --filter "$filter" packed p
 
 # A file's time stamp changes after the inputs were listed and before the file is read. The inputs
 # are listed while standard input is read, which ends only after the change.
 printf 'aaaa bbbb\n' > later
 { head -c 1000000 /dev/zero | tr '\0' '\n' && touch -d @1600000000 later; } |
-    run_failure 'later: changed since the inputs were listed: its time stamp is new (start again)' \
+    run_failure 'later: changed since the inputs were listed: its modification time is new (run the command again)' \
         sgt-tokenize --quiet --threads 1 - later o-later
 absent o-later/manifest.json
 
@@ -128,7 +128,7 @@ for i in 1 2 3 4; do
 done
 run 0 sgt-tokenize --quiet --rank 1 --ranks 2 rA r
 run 1 sgt-tokenize --quiet --rank 0 --ranks 2 rB r
-stderr_is 'sgt-tokenize: r: made from other inputs: rB/3 has other bytes than then (--force replaces it)'
+stderr_is 'sgt-tokenize: r: made from different inputs: the content of rB/3 has changed (--force replaces it)'
 rm -r r
 for rank in 0 1; do run 0 sgt-tokenize --quiet --rank $rank --ranks 2 rA r; done
 run 0 sgt-tokenize --quiet rA one

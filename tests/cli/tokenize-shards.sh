@@ -119,13 +119,13 @@ run 1 sgt-inspect --export npy megatron new
 stderr_is "sgt-inspect: megatron: already in another trainer's format: only sgt's own shards can be exported"
 run 1 sgt-inspect --export npy raw new
 stderr_is 'sgt-inspect: raw: has no manifest.json: only complete sets of sgt-tokenize can be exported'
-run_failure 'megatron: OUT is there already (name a new folder, or --force replaces the set in it)' \
+run_failure 'megatron: OUT already holds a set of shards (name a new folder, or --force replaces it)' \
     sgt-inspect --export npy own megatron
 echo x > file
 run_failure 'file: OUT is a file, not a folder (name another OUT)' sgt-inspect --export npy own file
 mkdir kept && echo mine > kept/notes.txt
-run_failure 'kept: OUT is not empty, and nothing says that sgt-tokenize made it (name a new folder, or --force writes '\
-'beside what is there)' sgt-inspect --export npy own kept
+run_failure 'kept: OUT is not empty, and has neither manifest.json nor .work/journal (name a new folder, or '\
+'--force adds the shards to it)' sgt-inspect --export npy own kept
 run 0 sgt-inspect --quiet --force --export npy own kept
 [ "$(cat kept/notes.txt)" = mine ] || fail 'a file that is not ours is gone'
 rm kept/notes.txt && same_folders kept other
@@ -137,11 +137,11 @@ run 0 sgt-inspect --quiet --export npy nfc normal
 same nfc/tokenizer.json normal/tokenizer.json
 mkdir shards shards/.work && cp own/train_000000.* shards # another set, whose journal is missing
 run 1 sgt-inspect --quiet --export npy own shards
-stderr_is 'sgt-inspect: shards: OUT is there already (name a new folder, or --force replaces the set in it)'
+stderr_is 'sgt-inspect: shards: OUT already holds a set of shards (name a new folder, or --force replaces it)'
 same shards/train_000000.bin own/train_000000.bin
 mkdir -p busy/.work
 run 1 flock busy/.work/lock sgt-inspect --force --export npy own busy
-stderr_is 'sgt-inspect: busy: another program is at work here (wait for it)'
+stderr_is 'sgt-inspect: busy: another program is using this folder (wait until it ends)'
 run_usage 'own: is the set itself, so it cannot be OUT (name a new folder)' sgt-inspect --force --export npy own own
 cp -r own hurt
 patch hurt/train_000000.bin 1500 7
@@ -167,11 +167,12 @@ cat > long/manifest.json << 'END'
  "totals": {"tokens": 4294967294, "documents": 1, "bytes": 1, "files": 1, "invalid_utf8": 0}}
 END
 run 1 sgt-inspect --export megatron long new
-stderr_has "long: document 0 of split train has 4294967294 tokens: Megatron-LM's index holds at most 2147483647 ("
+stderr_has "long: document 0 of split train has 4294967294 tokens, but Megatron-LM's index allows at most 2147483647 ("
 absent new
 
 run 2 sgt-tokenize --shards npy --shard-tokens 1k corpus new
-stderr_is 'sgt-tokenize: shard-tokens: not together with shards of another trainer, which keep a split in one file'
+stderr_is 'sgt-tokenize: shard-tokens: cannot be combined with the formats megatron, nanogpt and npy, which keep each '\
+'split in one file'
 run_usage "--shards parquet: must be one of sgt|megatron|nanogpt|npy" sgt-tokenize --shards parquet corpus new
 run_usage '--export: expected a set and OUT, got 1 (sgt-inspect --export npy A OUT)' sgt-inspect --export npy own
 run_usage '--export takes whole sets: no --split, no --raw' sgt-inspect --export npy --raw 16 own new

@@ -42,7 +42,7 @@ refused '--shuffle 7, now 8' --shuffle 8
 refused '--shuffle 7, now not given'
 refused '--dedup not given, now true' --shuffle 7 --dedup
 run_usage '--shuffle much: not a whole number (such as 12, 512k, 1.5M)' sgt-tokenize --shuffle much corpus out
-run_prints 'complete already, nothing was done' sgt-tokenize $options --shuffle 7 corpus seven
+run_prints 'already complete, nothing to do' sgt-tokenize $options --shuffle 7 corpus seven
 
 # ---- stopped while shards are assembled: complete shards stay ----
 need_strace

@@ -25,8 +25,8 @@ fi
 
 # is_too_small INPUT: check that nothing is written, and that a large input is not read
 is_too_small() {
-    too_small='disk/out: needs about [0-9.]+ [MT]iB, but only [0-9.]+ [KMGT]iB is free there \(make room, name an OUT '\
-'elsewhere, or --force\)$'
+    too_small='disk/out: needs about [0-9.]+ [MT]iB, but only [0-9.]+ [KMGT]iB is free there \(free some space, '\
+'name an OUT elsewhere, or pass --force\)$'
     run_failure_like "^sgt-tokenize: $too_small" timeout 300 sgt-tokenize "$1" disk/out
     stderr_lines 1
     stdout_is ''
@@ -34,7 +34,7 @@ is_too_small() {
     run 1 timeout 300 sgt-tokenize --dry-run "$1" disk/out
     stderr_matches "^sgt-tokenize: $too_small"
     stderr_lines 1
-    stdout_matches '^disk        about [0-9.]+ [MT]iB in [0-9,]+ shards?, [0-9.]+ [KMGT]iB free there: too little$'
+    stdout_matches '^disk        about [0-9.]+ [MT]iB in [0-9,]+ shards?, [0-9.]+ [KMGT]iB free there \(too little\)$'
 }
 
 # A sparse file of zeros, whose tokens would take terabytes. Then a small disk, if one can be

@@ -58,7 +58,7 @@ check 'merges in order' [ "$(tail -n +2 counts/merges.txt | tr '\n' '|')" = 'a a
 
 # The text yields fewer tokens than were requested.
 run 0 sgt-tokenize --train-vocab 1000 counts.txt few
-stderr_is 'sgt-tokenize: no pair of tokens is left to merge: 263 tokens, not 1000'
+stderr_is 'sgt-tokenize: no pair of tokens is left to merge: the vocabulary has 263 tokens, not 1000'
 check 'all merges' [ "$(tail -n +2 few/merges.txt | tr '\n' '|')" = 'a a|b c|aa aa|Ġ bc|Ġ aaaa|Ġbc bc|' ]
 : > nothing.txt
 run 0 sgt-tokenize --quiet --train-vocab 257 nothing.txt none
@@ -80,7 +80,7 @@ run 0 sgt-tokenize --json --train-vocab 258 odd.bin odd
 check 'places that are not UTF-8' [ "$(field invalid_utf8 .stdout)" = 6 ]
 check 'one merge of two odd bytes' [ "$(tail -n +2 odd/merges.txt)" = 'ÿ þ' ]
 run 1 sgt-tokenize --invalid-utf8 fail --train-vocab 258 odd.bin bad
-stderr_is 'sgt-tokenize: odd.bin: offset 0: not UTF-8 (--invalid-utf8 keep or replace reads it)'
+stderr_is 'sgt-tokenize: odd.bin: offset 0: not UTF-8 (--invalid-utf8 keep or replace accepts it)'
 absent bad
 
 # ---- refused ----
@@ -93,14 +93,14 @@ same v/merges.txt few/merges.txt
 mkdir full
 : > full/other
 run 1 sgt-tokenize --train-vocab 300 counts.txt full
-stderr_is 'sgt-tokenize: full: is not empty (name a new folder, or --force writes beside what is there)'
+stderr_is 'sgt-tokenize: full: is not empty (name a new folder, or --force adds the vocabulary to it)'
 cp -r v begun
 mkdir begun/.work
 : > begun/.work/lock
 : > begun/.work/journal
 run 1 sgt-tokenize --force --train-vocab 300 lines.txt begun
-stderr_is 'sgt-tokenize: begun: holds an unfinished set, whose run would remove the vocabulary (name a new folder, or '\
-'remove begun/.work)'
+stderr_is 'sgt-tokenize: begun: holds an unfinished set, and finishing it would remove the vocabulary (name a new '\
+'folder, or remove begun/.work)'
 rm begun/.work/journal
 run 0 sgt-tokenize --quiet --force --train-vocab 300 counts.txt begun
 same_folders -x .work begun v
@@ -109,14 +109,15 @@ run_usage '--train-vocab 1048577: must be from 257 to 1048576' sgt-tokenize --tr
 for option in '--vocab gpt2' '--split 1%' '--shard-tokens 5' '--shuffle 1' --dedup --dry-run '--shards npy' \
     '--keep-fields url' '--ranks 2 --rank 0'; do
     # shellcheck disable=SC2086
-    run_usage "--train-vocab makes a vocabulary and no shards: not with ${option%% *}" \
+    run_usage "--train-vocab makes a vocabulary, not shards: it cannot be combined with ${option%% *}" \
         sgt-tokenize --train-vocab 300 $option counts.txt n
 done
 run 2 sgt-tokenize --train-vocab 300 --pattern '[' counts.txt n
 stderr_is 'sgt-tokenize: pattern: at byte 1: missing terminating ] for character class'
 run_failure 'nowhere: No such file or directory' sgt-tokenize --train-vocab 300 nowhere n
 run 1 sgt-tokenize --train-vocab 300 lines.jsonl n
-stderr_is 'sgt-tokenize: lines.jsonl: line 2: the field is missing (--field NAME says which has the text, --skip-bad leaves such lines out)'
+stderr_is 'sgt-tokenize: lines.jsonl: line 2: the field is missing (--field NAME selects the field with the text, '\
+'--skip-bad skips such lines)'
 head -c 200 /dev/zero | tr '\0' a > long.txt
 echo ! >> long.txt
 run 1 sgt-tokenize --train-vocab 300 --pattern '(*LIMIT_MATCH=100)(a|aa)+$|.' long.txt n

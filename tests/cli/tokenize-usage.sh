@@ -2,7 +2,7 @@
 
 run_usage 'OUT must be a folder, not - (./- names a folder called -)' sgt-tokenize corpus -
 run_usage 'expected INPUT... OUT/ (such as: sgt-tokenize corpus/ out/)' sgt-tokenize
-run_usage 'expected INPUT... and OUT, got only in (the last one is OUT)' sgt-tokenize in
+run_usage 'expected INPUT... and OUT, got only in (OUT comes last)' sgt-tokenize in
 run_usage '--no-such-option: no such option' sgt-tokenize --no-such-option
 # Option names of other programs: the message suggests the option of sgt-tokenize.
 for meant in --output:'OUT/ as the last word' -o:'OUT/ as the last word' --output_dir:'OUT/ as the last word' \
@@ -21,7 +21,7 @@ run_usage '--threads 0: must be from 1 to 1024' sgt-tokenize --threads 0 in out
 run_usage '--split 5: not a percentage (such as 1%, with the sign) or none' sgt-tokenize --split 5 in out
 run_usage '--split 101%: not a percentage (such as 1%, with the sign) or none' sgt-tokenize --split 101% in out
 run_usage '--format html: must be one of auto|text|jsonl' sgt-tokenize --format html in out
-run_misuse 'field: "a..b": a name in it is empty' sgt-tokenize --field a..b in out
+run_misuse 'field: "a..b" contains an empty name' sgt-tokenize --field a..b in out
 run_misuse 'field: "gr\xf6sse" is not UTF-8' sgt-tokenize --field "$(printf 'gr\366sse')" in out
 run_usage '--special all: must be one of none|eot' sgt-tokenize --special all in out
 run_usage '--invalid-utf8 drop: must be one of keep|replace|fail' sgt-tokenize --invalid-utf8 drop in out

@@ -8,7 +8,7 @@ mkdir in
 printf 'ok' > in/a
 printf 'a\377b\303 c\342\202d\355\240\200' > in/b
 run_silent sgt-tokenize in keep
-stdout_has '6 places not UTF-8, kept byte for byte (see --invalid-utf8); manifest.json names the first'
+stdout_has '6 invalid UTF-8 sequences, kept byte for byte (see --invalid-utf8); manifest.json lists the first ones'
 grep -q '"invalid_utf8": 6' keep/manifest.json || fail 'count in manifest.json'
 offsets=$(for n in 1 3 6 9 10 11; do echo "{\"path\":\"b\",\"offset\":$n}"; done | paste -sd,)
 is "$(tr -d ' \n' < keep/manifest.json | sed 's/.*"invalid_utf8_at"://')" "[$offsets]}"
@@ -20,13 +20,13 @@ mkdir twin
 printf 'ok' > twin/a
 printf 'a\357\277\275b\357\277\275 c\357\277\275d\357\277\275\357\277\275\357\277\275' > twin/b
 run 0 sgt-tokenize --invalid-utf8 replace in replaced
-stdout_has '6 places not UTF-8, replaced by U+FFFD; manifest.json names the first'
+stdout_has '6 invalid UTF-8 sequences, replaced by U+FFFD; manifest.json lists the first ones'
 run 0 sgt-tokenize twin twins
 same replaced/train_000000.bin twins/train_000000.bin
 grep -q '"invalid_utf8": 0' twins/manifest.json || fail 'well-formed text was counted as ill-formed'
 
 # --invalid-utf8 fail: the message names file and offset, and nothing is left.
-run_failure 'in/b: offset 1: not UTF-8 (--invalid-utf8 keep or replace reads it)' \
+run_failure 'in/b: offset 1: not UTF-8 (--invalid-utf8 keep or replace accepts it)' \
     sgt-tokenize --invalid-utf8 fail in failed
 absent failed
 run 0 sgt-tokenize --invalid-utf8 fail twin failed
@@ -43,7 +43,7 @@ printf 'one<|endoftext|>two <|endoftext|><|endoftext|> <|endoftext' > special
 run 0 sgt-tokenize special text
 is "$(ids_of text/train_000000.bin)" '50256 505 27 91 437 1659 5239 91 29 11545 1279 91 437 1659 5239 91 6927 91 437 '\
 '1659 5239 91 29 1279 91 437 1659 5239'
-stdout_has '3 literal ends of text in the documents, tokenized as text (with --special eot each begins a document)'
+stdout_has '3 end-of-text strings in the documents, tokenized as ordinary text (with --special eot, each begins a document)'
 [ "$(field eot_literals text/manifest.json)" -eq 3 ] || fail 'the manifest does not count literals'
 run 0 sgt-tokenize --special eot special eot
 is "$(ids_of eot/train_000000.bin)" '50256 505 50256 11545 220 50256 50256 1279 91 437 1659 5239'
@@ -94,10 +94,10 @@ run 0 sgt-tokenize --quiet --special eot --dedup --shuffle 3 --json many-stories
 [ "$(field documents .stdout)" -eq 3000 ] && [ "$(field duplicates .stdout)" -eq 5000 ] || fail 'duplicates'
 run 0 sgt-tokenize --quiet --special eot --train-vocab 300 --json many-stories m4
 [ "$(field documents .stdout)" -eq 8000 ] || fail 'documents of --train-vocab'
-run_prints '7,998 literal ends of text in the documents' sgt-tokenize --threads 1 many-stories m5
+run_prints '7,998 end-of-text strings in the documents' sgt-tokenize --threads 1 many-stories m5
 # A JSONL text that contains literals, with fields that are kept.
 printf '{"text":"a<|endoftext|>b","n":7}\n{"text":"c","n":8}\n' > lines/a.jsonl
 run_prints ', 3 documents,' sgt-tokenize --special eot --keep-fields n lines m7
 [ "$(grep -c '{"document": 1, "split": "train", "fields": {"n": 7}}' m7/sources.jsonl)" -eq 2 ] || fail 'kept fields'
-run_prints '1 literal end of text in the documents, tokenized as text' sgt-tokenize lines m8
+run_prints '1 end-of-text string in the documents, tokenized as ordinary text' sgt-tokenize lines m8
 

@@ -52,7 +52,7 @@ run 0 sgt-inspect --decode 0:100 digits
 run 0 sgt-tokenize --quiet in.txt plain
 run 0 sgt-tokenize --quiet --pattern "$(cat "$D/r50k.pattern")" in.txt named
 same_folders plain named
-run_failure_about 'digits: made with another vocabulary: fingerprint ' sgt-tokenize in.txt digits
+run_failure_about 'digits: made with a different vocabulary: fingerprint ' sgt-tokenize in.txt digits
 
 # Decoding gives back the text, also from a single shard.
 run 0 sgt-inspect --decode 0:100000 trained
@@ -68,12 +68,14 @@ refused() { # MESSAGE VOCAB [OPTION]...
     stdout_is ''
     case $message in
     *')') ;;
-    *) message="$message (expected a complete byte-level BPE: tokenizer.json, merges.txt, vocab.json or .tiktoken)" ;;
+    *) message="$message (expected a complete byte-level BPE vocabulary: tokenizer.json, merges.txt, vocab.json or "\
+".tiktoken)" ;;
     esac
     stderr_is "sgt-tokenize: $message"
     absent refused
 }
-refused "nowhere: No such file or directory (name gpt2, or a vocabulary's file: a model's tokenizer.json, or tiktoken's, such as o200k_base.tiktoken)" nowhere
+refused "nowhere: No such file or directory (pass gpt2, a model's tokenizer.json, or a tiktoken file such as "\
+"o200k_base.tiktoken)" nowhere
 mkdir empty
 refused 'empty: holds no tokenizer.json, vocab.json or merges.txt' empty
 : > empty.tiktoken
@@ -95,16 +97,16 @@ faulty() {
     "$1" "$2" "$3"
     refused "$made$4" "$made"
 }
-faulty ranks big 'QUFBQQ== 1048576' ': id 1048576: a vocabulary of sgt has at most 1048576 ids'
+faulty ranks big 'QUFBQQ== 1048576' ': id 1048576 is too large (sgt supports at most 1048576 ids)'
 faulty ranks base64 'QUFBQQ 699' ': line 700: expected a token in base64, a space, and its rank'
 faulty ranks rank 'QUFBQQ== 6x' ': line 700: expected a token in base64, a space, and its rank'
 faulty ranks twice 'IQ== 699' ': tokens 0 and 699 are the same: !'
 faulty ranks id 'QUFBQQ== 3' ': two tokens have id 3'
-faulty ranks hole 'QUFBQQ== 702' ': no token has id 699, and there are ids up to 703'
+faulty ranks hole 'QUFBQQ== 702' ': no token has id 699, but ids go up to 703'
 # A rank may be lower than the ranks of the token's halves (tests/tokenize has such ranks), unless
 # that leaves the order of merges unclear.
 { cat "$R"; echo 'cXpx 699'; echo 'cXo= 700'; } > clash.tiktoken # qzq, qz
-refused 'clash.tiktoken: token 699 (qzq): its merge has two places in the order' clash.tiktoken
+refused 'clash.tiktoken: token 699 (qzq): its place in the order of merges is ambiguous' clash.tiktoken
 # A pre-token that is a token becomes that token, even if no merges lead to it.
 { cat "$R"; echo 'QXFYelE= 699'; echo 'QXFYelFBcVh6UUFxWHpRQQ== 700'; } > unmade.tiktoken
 printf 'AqXzQ xAqXzQ AqXzQAqXzQAqXzQA\nAqXzQAqXzQAqXzQA' > unmade.txt
@@ -115,13 +117,13 @@ run 0 sgt-tokenize --quiet --vocab unmade-set unmade.txt unmade-again
 same unmade-again/train_000000.bin unmade-set/train_000000.bin
 grep -q '"ignore_merges":true' unmade-set/tokenizer.json || fail "Hugging Face's library would merge it"
 sed 's/"ignore_merges":true/"ignore_merges":false/' unmade-set/tokenizer.json > merged.json
-run_failure_about 'unmade-set: made with another vocabulary: fingerprint ' sgt-tokenize --vocab merged.json unmade.txt unmade-set
+run_failure_about 'unmade-set: made with a different vocabulary: fingerprint ' sgt-tokenize --vocab merged.json unmade.txt unmade-set
 sed 1d "$R" | awk '{ print $1, NR - 1 }' > byte.tiktoken
-refused 'byte.tiktoken: is not byte-level: no token is the byte 0x21 alone' byte.tiktoken
+refused 'byte.tiktoken: is not byte-level: no token consists of only the byte 0x21' byte.tiktoken
 # A file with the first ranks of GPT-2 was cut off, unless --pattern marks it as a vocabulary of its
 # own.
-refused "$D/begins.tiktoken: begins as the ranks of GPT-2 do, and ends after 1500 of them: was it cut off? (--pattern takes \
-it as a vocabulary of its own)" "$D/begins.tiktoken"
+refused "$D/begins.tiktoken: begins like the ranks of GPT-2, but ends after 1500 of them: is it truncated? (--pattern \
+accepts it as a separate vocabulary)" "$D/begins.tiktoken"
 run_silent sgt-tokenize --quiet --vocab "$D/begins.tiktoken" --pattern gpt2 in.txt begins
 check 'end of text comes last' [ "$(od -An -tu2 -j1024 -N2 begins/train_000000.bin | tr -d ' ')" = 1500 ]
 # If exactly one id below the largest is missing, it is the end-of-text id.
@@ -144,7 +146,7 @@ same ids expected
 sed 's/"rank": 5,/"rank": 6,/' tekken.json > rank.json
 refused 'rank.json: vocab: rank 5 is missing, or not in base64' rank.json
 sed 's/special_tokens": 3/special_tokens": -3/' tekken.json > negative.json
-refused 'negative.json: config: no number of special tokens, or of all' negative.json
+refused 'negative.json: config: default_num_special_tokens or default_vocab_size is missing or invalid' negative.json
 
 faulty edit no-eot 's/"<|endoftext|>":0/"<|other|>":0/' \
     ': has no end-of-text token (looked for <|endoftext|>, <|end_of_text|>, </s>, <eos>, <|eos|>, <｜end▁of▁sentence｜>, '\
@@ -162,56 +164,56 @@ faulty edit json 's/^{/{,/' '/vocab.json: line 1: string or '"'}' expected near 
 faulty edit twice 's/"!":1/"!":1,"!":1/' '/vocab.json: line 1: duplicate object key near '"'\"!\"'"
 faulty edit text 's/"!":1/"!":"1"/' '/vocab.json: token !: its id is not a whole number'
 faulty edit pieces 's/"!":1/"▁!":1/' "/vocab.json: is not byte-level: token 1 (▁!) is not in GPT-2's byte alphabet"
-faulty merges unknown 'Q Qqq' ': merge 444: its right side is not a token of the vocabulary'
-faulty merges unmade 'Q Q' ': merge 444: what it makes is not a token of the vocabulary'
-faulty merges line Qq "/merges.txt: line 445: expected two tokens in GPT-2's byte alphabet, a space between them"
+faulty merges unknown 'Q Qqq' ': merge 444: its right token is not in the vocabulary'
+faulty merges unmade 'Q Q' ': merge 444: its result is not in the vocabulary'
+faulty merges line Qq "/merges.txt: line 445: expected two tokens in GPT-2's byte alphabet, separated by a space"
 edit order 's/$//'
 { sed -n 1p "$D/trained/merges.txt"; echo 'ĠĠ ĠĠ'; sed 1d "$D/trained/merges.txt" | grep -v '^ĠĠ ĠĠ$'; } \
     > order/merges.txt
-refused 'order: merge 2 makes token 257 (  ), which an earlier merge joins' order
+refused 'order: merge 2 makes token 257 (  ), which an earlier merge already uses' order
 
 faulty hf isolated 's/"Isolated"/"Removed"/' \
-    ': pre_tokenizer: of Split, sgt supports only a Regex whose matches are Isolated (--pattern replaces it)'
+    ': pre_tokenizer: Split is supported only with a Regex whose matches are Isolated (--pattern replaces it)'
 hf inverted 's/"Isolated"/"Removed"/; s/"invert": false/"invert": true/'
 ids_are "$D/hf-o200k.ids" --vocab inverted.json # this pattern matches all text, so nothing lies between matches
 faulty hf between 's/"Isolated"/"Removed"/; s/"invert": false/"invert": true, "pcre2": "a"/' \
-    ': pre_tokenizer: of Split, sgt supports only a Regex whose matches are Isolated (--pattern replaces it)'
+    ': pre_tokenizer: Split is supported only with a Regex whose matches are Isolated (--pattern replaces it)'
 faulty hf digits 's/"Split"/"Digits"/' ': pre_tokenizer: Digits is not supported (--pattern REGEX replaces it)'
 run 0 sgt-tokenize --quiet --vocab digits.json --pattern "$(cat "$D/o200k.pattern")" "$D/text.txt" overridden
 tail -c +1027 overridden/train_000000.bin > ids
 same ids "$D/hf-o200k.ids"
 faulty hf prefix 's/"add_prefix_space": false/"add_prefix_space": true/' \
-    ': pre_tokenizer: ByteLevel with add_prefix_space changes the text (--pattern leaves it)'
+    ': pre_tokenizer: ByteLevel with add_prefix_space changes the text (--pattern replaces it)'
 faulty hf both 's/"use_regex": false/"use_regex": true/' \
-    ": pre_tokenizer: Split, and then ByteLevel's own pattern (--pattern gives one instead)"
+    ": pre_tokenizer: Split followed by ByteLevel's own pattern is not supported (--pattern replaces both)"
 faulty hf level 's/"ByteLevel"/"Split"/' \
-    ': pre_tokenizer: of Split, sgt supports only a Regex whose matches are Isolated (--pattern replaces it)'
+    ': pre_tokenizer: Split is supported only with a Regex whose matches are Isolated (--pattern replaces it)'
 faulty hf lower 's/"normalizer": null/"normalizer": {"type": "Lowercase"}/' \
-    ': normalizer: Lowercase is not supported (NFC, NFKC)'
+    ': normalizer: Lowercase is not supported (only NFC and NFKC are)'
 faulty hf model 's/"type": "BPE"/"type": "Unigram"/' ': its model is Unigram, not BPE'
-faulty hf fallback 's/"byte_fallback": false/"byte_fallback": true/' ': is not byte-level: byte_fallback'
-faulty hf suffix 's/"end_of_word_suffix": null/"end_of_word_suffix": "<\/w>"/' ': is not byte-level: end_of_word_suffix'
-faulty hf dropout 's/"dropout": null/"dropout": 0.1/' ': its model has dropout'
+faulty hf fallback 's/"byte_fallback": false/"byte_fallback": true/' ': is not byte-level: it sets byte_fallback'
+faulty hf suffix 's/"end_of_word_suffix": null/"end_of_word_suffix": "<\/w>"/' ': is not byte-level: it sets end_of_word_suffix'
+faulty hf dropout 's/"dropout": null/"dropout": 0.1/' ': its model uses dropout'
 # An added token that is not special is refused, unless it is a marker. Ids between added tokens are
 # unused.
 tool='{ "id": 702, "content": "<tool_call>", "special": false },'
 hf special "s/\"added_tokens\": \[/&$(echo "$tool" | sed 's/[<>]/ /g')/"
-refused 'special.json: added_tokens: 702 ( tool_call ) is not special: it would have to be found in text before '\
-'merging, which sgt does not do' special.json
+refused 'special.json: added_tokens: token 702 ( tool_call ) is not special, and sgt does not search text for such '\
+'tokens before merging' special.json
 hf marker "s/\"added_tokens\": \[/&$tool/"
 ids_are "$D/hf-o200k.ids" --vocab marker.json
-run_notes 'sgt-tokenize: marker.json: <tool_call> in text is tokenized as text, not as the token of that name (the '\
-'file does not call it special)' sgt-tokenize --vocab marker.json "$ROOT/tests/data/vocab/text.txt" told
+run_notes 'sgt-tokenize: marker.json: <tool_call> in text is tokenized as ordinary text, not as the token of that '\
+'name (the file does not mark it as special)' sgt-tokenize --vocab marker.json "$ROOT/tests/data/vocab/text.txt" told
 check 'three ids more' [ "$(od -An -td4 -j16 -N4 out/train_000000.bin | tr -d ' ')" = 703 ]
 grep -o '"id":70[0-9],"content":"[^"]*"' out/tokenizer.json | cut -c6- | tr '\n' ' ' > listed
 check 'their names' [ "$(cat listed)" = '700,"content":"<|unused_700|>" 701,"content":"<|unused_701|>" '\
 '702,"content":"<tool_call>" ' ]
 faulty hf two 's/"<|endoftext|>": 0,/"<|endoftext|>": 700,/' ': token <|endoftext|> has two ids, 700 and 0'
 hf regex 's/"Regex": "/&(/'
-refused "regex.json: its pattern is not one that sgt knows (--pattern gives it, by a name such as cl100k or in PCRE2's "\
-'syntax)' regex.json
+refused "regex.json: its pattern is unknown to sgt (pass it with --pattern, by a name such as cl100k or "\
+"in PCRE2 syntax)" regex.json
 faulty hf pcre2 's/"behavior": "Isolated"/"pcre2": "a(", &/' \
-    ': its pattern: at byte 2: missing closing parenthesis (--pattern gives another)'
+    ': its pattern: at byte 2: missing closing parenthesis (--pattern replaces it)'
 hf cut '400,$d'
 run_failure_like '^sgt-tokenize: cut.json: line [0-9]+: ' sgt-tokenize --vocab cut.json in.txt refused
 
@@ -222,7 +224,7 @@ run_failure_like '^sgt-tokenize: cut.json: line [0-9]+: ' sgt-tokenize --vocab c
 for setting in lstrip rstrip single_word; do
     hf $setting 's/"'$setting'": false/"'$setting'": true/'
     run_failure "$setting.json: added_tokens: <|endoftext|> has $setting: true, which --special eot does not "\
-'apply (set it to false, or leave --special eot out)' sgt-tokenize --vocab $setting.json --special eot in.txt refused
+"support (set it to false, or omit --special eot)" sgt-tokenize --vocab $setting.json --special eot in.txt refused
     run 1 sgt-tokenize --dry-run --vocab $setting.json --special eot in.txt
     stderr_has "$setting.json: added_tokens: <|endoftext|> has $setting: true"
     absent refused
@@ -238,8 +240,8 @@ said() { # VOCAB NAME [OPTION]...
     name=$2
     shift 2
     run 0 sgt-tokenize --vocab "$vocab" "$@" in.txt assumed
-    line="sgt-tokenize: $name: does not say what splits text before merging: GPT-2's pattern is used (--pattern gives "\
-'another, such as cl100k or o200k)'
+    line="sgt-tokenize: $name: has no pattern that splits text before merging, so GPT-2's is used (--pattern "\
+"selects another, such as cl100k or o200k)"
     [ -n "$name" ] || line=
     stderr_is "$line"
     rm -r assumed
@@ -252,7 +254,7 @@ said alone.json alone.json
 said trained/tokenizer.json ''
 said "$ROOT/tokenize/vocab/gpt2.bpe" ''
 run 0 sgt-tokenize --dry-run --vocab "$D/ranks.tiktoken" in.txt
-stderr_has 'ranks.tiktoken: does not say what splits text before merging'
+stderr_has 'ranks.tiktoken: has no pattern that splits text before merging'
 
 # ---- unusable patterns ----
 
@@ -261,7 +263,7 @@ absent refused
 head -c 200 /dev/zero | tr '\0' a > long.txt
 echo ! >> long.txt
 run 1 sgt-tokenize --pattern '(*LIMIT_MATCH=100)(a|aa)+$|.' long.txt refused
-stderr_is "sgt-tokenize: pattern: transformers may split text otherwise by OUT's tokenizer.json (its library reads some "\
-"patterns differently)
+stderr_is "sgt-tokenize: pattern: with OUT's tokenizer.json, transformers may split text differently (its library "\
+"reads some patterns differently)
 sgt-tokenize: long.txt: pattern: at byte 0 of the text: match limit exceeded"
 absent refused

@@ -82,7 +82,7 @@ bad "$expected, but the line is not an object" '["a", "b"]'
 bad "$expected, but \"completion\" is missing or not a string" '{"prompt": "a", "completion": NaN}'
 bad "not JSON: '}' expected near end of file" '{"prompt": "a"'
 mark=$(printf '\357\273\277') # a mark between joined files
-why="a byte order mark, where files were joined: sed -E 's/^\s*\xEF\xBB\xBF//; "\
+why="a byte order mark where files were joined: sed -E 's/^\s*\xEF\xBB\xBF//; "\
 "s/}\s*\xEF\xBB\xBF\s*(\{|\$)/}\n\1/g' removes it"
 bad "$why" "$mark{\"prompt\": \"a\", \"completion\": \"b\"}"
 bad "$why" "{\"prompt\": \"a\", \"completion\": \"b\"}$mark"

@@ -333,12 +333,12 @@ Test(bpe, too_little_room_is_refused)
         uint32_t ids[5];
         size_t ends[2];
         expect_failure(sgt_encode_texts(e, texts, 2, ids, 3 * v->width - 1, ends, why), SGT_EUSAGE,
-                       "ids: room for 2 ids of %zu bytes, but a text of 3 bytes may have as many "
-                       "(pass a larger buffer)",
+                       "ids: the buffer has room for 2 ids of %zu bytes, but a text of 3 bytes may "
+                       "need an id for each byte (pass a larger buffer)",
                        v->width);
         must(sgt_encode_texts(e, texts, 2, ids, 5 * v->width, ends, why));
         expect_failure_about(sgt_encode(e, "a", 1, ids, v->width - 1, ends, why), SGT_EUSAGE,
-                             "room for 0 ids");
+                             "has room for 0 ids");
         cr_assert_eq(encode(e, "", 0, ids), 0);
     }
 }
@@ -365,7 +365,7 @@ Test(bpe, decoding_refuses_an_id_that_is_none)
     scoped_memory char *text = NULL;
     size_t n = 0;
     expect_failure(sgt_decode(v, ids, 3, &text, &n, why), SGT_EFORMAT,
-                   "token 2: id 50257 is not in the vocabulary gpt2 (below 50257)");
+                   "token 2: id 50257 is not in the vocabulary gpt2 (its ids are below 50257)");
     cr_assert_null(text);
     must(sgt_decode(v, ids, 2, &text, &n, why));
     cr_assert_str_eq(text, "Hello<|endoftext|>");

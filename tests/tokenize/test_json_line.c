@@ -83,7 +83,7 @@ Test(json_line, numbers_of_python)
 Test(json_line, byte_order_marks)
 {
     static const char why[] =
-        "a byte order mark, where files were joined: sed -E 's/^\\s*\\xEF\\xBB\\xBF//; "
+        "a byte order mark where files were joined: sed -E 's/^\\s*\\xEF\\xBB\\xBF//; "
         "s/}\\s*\\xEF\\xBB\\xBF\\s*(\\{|$)/}\\n\\1/g' removes it";
     expect_bad("\xEF\xBB\xBF{\"text\":\"a\"}", 0, why);
     expect_bad("{\"text\":\"a\"}\xEF\xBB\xBF{\"text\":\"b\"}", 12, why);
@@ -121,16 +121,16 @@ Test(json_line, bad_lines)
     expect_bad("{\"text\"", 7, "expected a colon");
     expect_bad("{\"text\":", 8, "expected a value");
     expect_bad("{\"text\":\"a", 10, "the string has no end");
-    expect_bad("{\"text\":\"a\\", 10, "no such escape");
-    expect_bad("{\"text\":\"a\\x\"}", 10, "no such escape");
+    expect_bad("{\"text\":\"a\\", 10, "unknown escape sequence");
+    expect_bad("{\"text\":\"a\\x\"}", 10, "unknown escape sequence");
     expect_bad("{\"text\":\"\\u12g4\"}", 9, "expected four hex digits after \\u");
     expect_bad("{\"text\":\"\\u12", 9, "expected four hex digits after \\u");
     expect_bad("{\"text\":\"\t\"}", 9, "a control character in a string");
     expect_bad("{\"text\":\"a\"", 11, "expected , or }");
     expect_bad("{\"text\":\"a\",}", 12, "expected a name in quotes");
     expect_bad("{,\"text\":\"a\"}", 1, "expected a name in quotes");
-    expect_bad("{\"text\":\"a\"}}", 12, "something after the object");
-    expect_bad("{\"text\":\"a\"} x", 13, "something after the object");
+    expect_bad("{\"text\":\"a\"}}", 12, "unexpected text after the object");
+    expect_bad("{\"text\":\"a\"} x", 13, "unexpected text after the object");
     expect_bad("{\"a\":[1 2]}", 8, "expected , or ]");
     expect_bad("{\"a\":[1,]}", 8, "expected a value");
     expect_bad("{\"a\":[}", 6, "expected a value");
@@ -141,8 +141,8 @@ Test(json_line, bad_lines)
     expect_bad("{\"a\":+1}", 5, "expected a value");
     expect_bad("{\"a\":Nan}", 7, "expected a value");
     expect_bad("{\"a\":-Inf}", 9, "expected a value");
-    expect_bad("{\"text\":NaN}", 8, "NaN or Infinity: no text");
-    expect_bad("{\"text\":[-Infinity]}", 10, "NaN or Infinity: no text");
+    expect_bad("{\"text\":NaN}", 8, "NaN or Infinity, which is not text");
+    expect_bad("{\"text\":[-Infinity]}", 10, "NaN or Infinity, which is not text");
     expect_bad("{\"a\":tru}", 8, "expected a value");
     expect_bad("{'text':\"a\"}", 1, "expected a name in quotes");
 }
@@ -163,9 +163,9 @@ Test(json_line, paths_that_are_cut_off)
     sgt_json_path p;
     cr_assert_eq(sgt_json_path_set(&p, "", &err), SGT_EUSAGE);
     expect_failure(sgt_json_path_set(&p, "a..b", why), SGT_EUSAGE,
-                   "field: \"a..b\": a name in it is empty");
+                   "field: \"a..b\" contains an empty name");
     expect_failure(sgt_json_path_set(&p, "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q", why), SGT_EUSAGE,
-                   "field: \"a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q\": more than 16 names");
+                   "field: \"a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q\" has more than 16 names");
 }
 
 /* Nest arrays and objects in turn, to the largest depth allowed and one level deeper. */
@@ -184,7 +184,7 @@ Test(json_line, depth)
             cr_assert_null(why);
             cr_assert(t.length == 2 && !memcmp(text, "ok", 2));
             free(text);
-        } else cr_assert_str_eq(why, "more than 65536 objects and arrays within one another");
+        } else cr_assert_str_eq(why, "objects and arrays are nested more than 65536 deep");
         free(line);
     }
 }

@@ -39,20 +39,22 @@ Test(options, options_that_make_no_sense)
                                     "sizeof(sgt_tokenize_options)");
     expect_change_refused(out = "", "expected at least one INPUT, and OUT");
     expect_change_refused(inputs = NULL, "expected at least one INPUT, and OUT");
-    expect_change_refused(shard_tokens = 2147483648,
-                          "shard-tokens: 2147483648 do not fit a shard (at most 2147483647)");
-    expect_change_refused(threads = 1025, "threads: 1025 is not within 0 and 1024");
-    expect_change_refused(threads = -1, "threads: -1 is not within 0 and 1024");
-    expect_change_refused(val_fraction = -.5, "split: -0.5 is not within 0 and 1");
-    expect_change_refused(val_fraction = 1.5, "split: 1.5 is not within 0 and 1");
-    expect_change_refused(format = (sgt_format)3, "sgt_tokenize_options: layout 0, format 3, "
-                                                  "normalize 0, invalid_utf8 0, binary 0: not all "
-                                                  "known");
+    expect_change_refused(
+        shard_tokens = 2147483648,
+        "shard-tokens: 2147483648 is too many (a shard holds at most 2147483647 tokens)");
+    expect_change_refused(threads = 1025, "threads: 1025 is not between 0 and 1024");
+    expect_change_refused(threads = -1, "threads: -1 is not between 0 and 1024");
+    expect_change_refused(val_fraction = -.5, "split: -0.5 is not between 0 and 1");
+    expect_change_refused(val_fraction = 1.5, "split: 1.5 is not between 0 and 1");
+    expect_change_refused(format = (sgt_format)3,
+                          "sgt_tokenize_options: unknown value in layout 0, format 3, normalize 0, "
+                          "invalid_utf8 0 or binary 0");
     expect_change_refused(normalize = (sgt_normalize)-1,
-                          "sgt_tokenize_options: layout 0, format 0, normalize -1, invalid_utf8 0, "
-                          "binary 0: not all known");
-    expect_change_refused(rank = 2, "rank: 2 must be below ranks, 0 (they count from 0)");
-    expect_change_refused(field = "a..b", "field: \"a..b\": a name in it is empty");
+                          "sgt_tokenize_options: unknown value in layout 0, format 0, normalize "
+                          "-1, invalid_utf8 0 or binary 0");
+    expect_change_refused(
+        rank = 2, "rank: 2 must be below the number of ranks, 0 (ranks are numbered from 0)");
+    expect_change_refused(field = "a..b", "field: \"a..b\" contains an empty name");
 }
 
 /* A program of another version passes options with a field that this library does not know, or

@@ -185,8 +185,9 @@ static void change_once_begun(void *ctx, uint64_t done, uint64_t total, uint64_t
 Test(pipeline, file_that_changed_since_it_was_listed)
 {
     static void (*change[])(void) = {grow, rewrite, shrink};
-    static const char *const says[] = {"100000 bytes then, now 100001", "its time stamp is new",
-                                       "100000 bytes then, now 100"};
+    static const char *const says[] = {"it had 100000 bytes, and now 100001",
+                                       "its modification time is new",
+                                       "it had 100000 bytes, and now 100"};
     sgt_error err;
     mkdir("in", 0777);
     piece_bytes = 1000;
@@ -197,8 +198,8 @@ Test(pipeline, file_that_changed_since_it_was_listed)
         put_mixed("in/b", 2, 100000, 0);
         o.progress_ctx = &change[i % 3];
         expect_failure(tokenize(o, "in", "out", NULL, why), SGT_EIO,
-                       "%s: changed since the inputs were listed: %s (start again)", changing,
-                       says[i % 3]);
+                       "%s: changed since the inputs were listed: %s (run the command again)",
+                       changing, says[i % 3]);
         cr_assert(folder_is_gone("out"));
     }
     /* if a shard is complete, OUT is kept, and the next run notices that the inputs have changed */
@@ -209,7 +210,7 @@ Test(pipeline, file_that_changed_since_it_was_listed)
     o.progress = NULL;
     expect_failure(
         tokenize(o, "in", "out", NULL, why), SGT_EFORMAT,
-        "out: made from other inputs: in/b had 100000 bytes, now 100 (--force replaces it)");
+        "out: made from different inputs: in/b had 100000 bytes, now 100 (--force replaces it)");
     put_mixed("in/b", 2, 100000, 0);
     must(tokenize(o, "in", "out", NULL, why));
     must(tokenize(o, "in", "whole", NULL, why));

@@ -205,9 +205,9 @@ Test(pipeline_inputs, packed_file_with_other_content)
     put_stored("in/a.gz", text, n);
     o.stop = NULL;
     o.progress = NULL;
-    expect_failure_about(
-        tokenize(o, "in", "out", NULL, why), SGT_EFORMAT,
-        "out: made from other inputs: in/a.gz has other bytes than then (--force replaces it)");
+    expect_failure_about(tokenize(o, "in", "out", NULL, why), SGT_EFORMAT,
+                         "out: made from different inputs: the content of in/a.gz has changed "
+                         "(--force replaces it)");
     text[100] ^= 1;
     put_stored("in/a.gz", text, n);
     must(tokenize(o, "in", "out", NULL, why));

@@ -122,8 +122,8 @@ Test(pipeline_parts, stretch_that_cannot_be_cut)
     expect_units("in/b.txt", most, &plain, 2, "");
     put_text("in/b.txt", text, 5 + most + 2);
     expect_units("in/b.txt", most, &plain, 1,
-                 "in/b.txt: offset 5: more than 1 MiB of text that cannot be cut (split -C 512M "
-                 "FILE makes smaller files)");
+                 "in/b.txt: offset 5: more than 1 MiB without a place to divide the text (split -C "
+                 "512M FILE makes smaller files)");
     static const char good[] = "{\"text\":\"x\"}\n";
     const size_t n = sizeof good - 1;
     for (size_t length = most + 1; length < 3 * most - 3 * n; length += most / 3) {
@@ -134,9 +134,9 @@ Test(pipeline_parts, stretch_that_cannot_be_cut)
         memcpy(text + 2 * n + length + 1, good, n - 1);
         put_text("in/a.jsonl", text, 3 * n + length);
         expect_units("in/a.jsonl", most, &skip, 3, "");
-        expect_units("in/a.jsonl", most, &plain, 1,
-                     "in/a.jsonl: line 2: byte 1048577: longer than 1 GiB (--skip-bad leaves such "
-                     "lines out)");
+        expect_units(
+            "in/a.jsonl", most, &plain, 1,
+            "in/a.jsonl: line 2: byte 1048577: longer than 1 GiB (--skip-bad skips such lines)");
     }
 }
 

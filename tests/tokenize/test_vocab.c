@@ -81,14 +81,14 @@ static void refused(const char *text, const char *why)
 
 Test(vocab, merges_that_make_no_sense_are_refused)
 {
-#define WANTED "expected two tokens in GPT-2's byte alphabet, a space between them"
+#define WANTED "expected two tokens in GPT-2's byte alphabet, separated by a space"
     refused("#version: 0.2\nab\n", "m: line 2: " WANTED);
     refused("#version: 0.2\na b\na  b\n", "m: line 3: " WANTED);
     refused("#version: 0.2\n\n", "m: line 2: " WANTED);
     refused("#version: 0.2\na b c\n", "m: line 2: " WANTED);
     refused("#version: 0.2\na \xE4\xB8\xAD\n", "m: line 2: " WANTED);
 #undef WANTED
-    refused("#version: 0.2\na bc\n", "merge 1: its right side is not a token of the vocabulary");
+    refused("#version: 0.2\na bc\n", "merge 1: its right token is not in the vocabulary");
     refused("#version: 0.2\na b\nb c\na bc\nab c\n", "tokens 258 and 259 are the same: abc");
 }
 

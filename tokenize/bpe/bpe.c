@@ -85,8 +85,8 @@ int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, void *
          * buffer. */
         if (texts[i].n > room - at)
             return sgt_fail(err, SGT_EUSAGE,
-                            "ids: room for %zu ids of %zu bytes, but a text of %zu bytes may have "
-                            "as many (pass a larger buffer)",
+                            "ids: the buffer has room for %zu ids of %zu bytes, but a text of %zu "
+                            "bytes may need an id for each byte (pass a larger buffer)",
                             room - at, width, texts[i].n);
         const size_t got = e->by->text(e, texts[i].bytes, texts[i].n, (char *)ids + at * width);
         if (got == SGT_PATTERN_FAILED) {

@@ -59,9 +59,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "corpus: %s\n", err.text);
         return err.code == SGT_ESTOPPED ? 130 : EXIT_FAILURE;
     }
-    printf("%s: %" PRIu64 " tokens of %" PRIu64 " documents in %" PRIu64 " shards, %" PRIu64
+    printf("%s: %" PRIu64 " tokens from %" PRIu64 " documents in %" PRIu64 " shards, %" PRIu64
            " for validation%s\n",
            argv[1], result.tokens, result.documents, result.shards, result.val_tokens,
-           result.already_done ? ", which were there" : "");
+           result.already_done ? ", already complete" : "");
     return EXIT_SUCCESS;
 }

@@ -181,8 +181,8 @@ int sgt_stream_form(sgt_lookahead *l, sgt_source *s, const sgt_corpus *c, const 
                  f->stream ? "pass it as a file, or --binary keep tokenizes its bytes" : b->hint);
     else if (form == SGT_FORM_ARRAY && c->skip_binary)
         sgt_fail(why, SGT_EFORMAT,
-                 "a JSON array, not JSON Lines (jq -c '.[]' makes lines of it, and --format text "
-                 "reads it as it is)");
+                 "a JSON array, not JSON Lines (jq -c '.[]' converts it, and --format text reads "
+                 "it as text)");
     else return form;
     return SGT_FORM_OTHER;
 }
@@ -195,16 +195,19 @@ void sgt_form_notice(const sgt_notice *to, const sgt_corpus *c, const sgt_corpus
     if (count) snprintf(such, sizeof such, "%zu such file%s; ", count, count == 1 ? "" : "s");
     if (form == SGT_FORM_LINES)
         sgt_say(to,
-                "%s: its lines are JSON objects with the field \"%s\": read as JSONL (%s--format "
-                "text reads them as text)",
+                "%s: read as JSONL, because its lines are JSON objects with the field \"%s\" "
+                "(%s--format text reads them as text)",
                 name, c->field, such);
     if (form == SGT_FORM_BRACE)
         sgt_say(to,
-                "%s: begins with a brace, but its first lines are no objects with the field "
-                "\"%s\": read as text (%s--field names the field of JSONL)",
+                "%s: read as text: it begins with a brace, but its first lines are not JSON "
+                "objects with the field \"%s\" (%s--field NAME selects another field)",
                 name, c->field, such);
     if (form == SGT_FORM_ARRAY)
-        sgt_say(to, "%s: a JSON array, read as text (%sjq -c '.[]' makes lines of it)", name, such);
+        sgt_say(to,
+                "%s: read as text, although it is a JSON array (%sjq -c '.[]' converts it to JSON "
+                "Lines)",
+                name, such);
 }
 
 /* Return 1 if name[n] ends in `ending`, ignoring case, with at least one character of the file name
@@ -300,7 +303,7 @@ static int inspect_file(walk *w, sgt_corpus_file *f, int named)
     if (!rc && (rows || (m && m->kind == SGT_MAGIC_PARQUET && skip))) rc = read_end(w, f, s);
     if (f->rows) f->lines = 0;
     else if (!rc && rows)
-        rc = sgt_fail(w->err, SGT_EFORMAT, "a Parquet file that is cut off (fetch the file again)");
+        rc = sgt_fail(w->err, SGT_EFORMAT, "a truncated Parquet file (fetch the file again)");
     else if (!rc) rc = sgt_stream_form(&w->first, s, w->c, f, w->err);
     sgt_source_close(s);
     if (rc == SGT_FORM_OTHER || (rows && rc == SGT_EFORMAT)) return leave_out(w, f, named, rows);
@@ -410,12 +413,13 @@ static int list_entry(walk *w, FTS *tree, FTSENT *e, size_t base, left *hidden, 
         return count_entry(hidden, path, w->err);
     }
     if (e->fts_info == FTS_DC)
-        return sgt_fail(w->err, SGT_EFORMAT,
-                        "%s: a symbolic link back to %.*s, without end (remove the link)", path,
-                        (int)e->fts_cycle->fts_pathlen, path);
+        return sgt_fail(
+            w->err, SGT_EFORMAT,
+            "%s: this symbolic link leads back to %.*s, in an endless loop (remove the link)", path,
+            (int)e->fts_cycle->fts_pathlen, path);
     errno = e->fts_errno;
     if (!reached && is_link(path) && access(path, F_OK) < 0)
-        return sgt_fail_errno(w->err, "%s: a symbolic link that leads nowhere", path);
+        return sgt_fail_errno(w->err, "%s: a broken symbolic link", path);
     if (!reached) return sgt_fail_errno(w->err, "%s", path);
     if (e->fts_level > FTS_ROOTLEVEL &&
         is_out(w, path, e->fts_statp, w->out_exists && is_link(path))) {
@@ -445,16 +449,18 @@ static int list_folder(walk *w, char *path)
     fts_close(tree);
     const int found = w->c->count + w->c->skipped > before;
     if (!rc && odd.count)
-        sgt_say(&w->o->notice, "%s: neither file nor folder, skipped (%" PRIu64 " such below %s)",
-                odd.first, odd.count, path);
+        sgt_say(&w->o->notice,
+                "%s: skipped: neither a file nor a folder (%" PRIu64 " in all below %s)", odd.first,
+                odd.count, path);
     if (!rc && hidden.count && found)
         sgt_say(&w->o->notice,
-                "%s: hidden, skipped (%" PRIu64 " such below %s; --hidden reads them)",
+                "%s: skipped: a hidden file or folder (%" PRIu64
+                " in all below %s; --hidden reads them)",
                 hidden.first, hidden.count, path);
     if (!rc && !found)
-        rc = sgt_fail(w->err, SGT_EFORMAT, "%s: no file in this folder%s", path,
-                      hidden.count ? " but hidden ones (--hidden reads them)"
-                                   : " (name one that has files, or files)");
+        rc = sgt_fail(w->err, SGT_EFORMAT, "%s: this folder has no files%s", path,
+                      hidden.count ? " except hidden ones (--hidden reads them)"
+                                   : " (name a folder that has files, or name files)");
     free(odd.first);
     free(hidden.first);
     return rc;
@@ -463,7 +469,8 @@ static int list_folder(walk *w, char *path)
 static int list_path(walk *w, const char *input)
 {
     struct stat st;
-    if (stat(input, &st) < 0) return sgt_fail_errno(w->err, "%s", *input ? input : "an empty name");
+    if (stat(input, &st) < 0)
+        return sgt_fail_errno(w->err, "%s", *input ? input : "an INPUT with an empty name");
     if (is_out(w, input, &st, 1))
         return sgt_fail(w->err, SGT_EFORMAT, "%s: INPUT is OUT or inside OUT (name another OUT)",
                         input);
@@ -473,7 +480,8 @@ static int list_path(walk *w, const char *input)
     }
     if (!S_ISDIR(st.st_mode))
         return sgt_fail(w->err, SGT_EFORMAT,
-                        "%s: neither a file nor a folder (streams are read from standard input: -)",
+                        "%s: neither a file nor a folder (to read a stream, redirect it to "
+                        "standard input and name -)",
                         input);
     char *path = strdup(input);
     int rc = path ? list_folder(w, path) : sgt_fail_memory(w->err, "list of inputs");
@@ -504,13 +512,12 @@ static int list_paths(walk *w, const char *list, FILE *f)
         char *path = text + (number++ ? 0 : sgt_utf8_mark(text, n)),
              *end = memchr(path, ends, (size_t)(text + n - path));
         if (!end && n == sizeof text)
-            rc = sgt_fail(&why, SGT_EFORMAT, "more than the %d bytes that a path may have",
-                          PATH_MAX);
+            rc = sgt_fail(&why, SGT_EFORMAT, "a path is longer than %d bytes", PATH_MAX);
         char *after = end ? end + 1 : text + n;
         if (!end) end = after;
         if (ends && end > path && end[-1] == '\r') end--;
         if (!rc && memchr(path, 0, (size_t)(end - path)))
-            rc = sgt_fail(&why, SGT_EFORMAT, "a NUL byte is in the path");
+            rc = sgt_fail(&why, SGT_EFORMAT, "the path contains a NUL byte");
         if (!rc && end > path) {
             *end = 0;
             found++;
@@ -527,7 +534,7 @@ static int list_paths(walk *w, const char *list, FILE *f)
         sgt_fail(err, rc, "%s: %s %zu: %s", list, ends ? "line" : "path", number, why.text);
     else if (!feof(f)) /* the loop ended before the end of the file, so reading has failed */
         rc = sgt_fail_errno(err, "%s", list);
-    else if (!found) rc = sgt_fail(err, SGT_EFORMAT, "%s: no path in this list", list);
+    else if (!found) rc = sgt_fail(err, SGT_EFORMAT, "%s: this list contains no paths", list);
     return rc;
 }
 
@@ -564,18 +571,18 @@ static int set_filters(sgt_corpus *c, const sgt_tokenize_options *o, sgt_error *
 static int sum_up_skipped(const walk *w)
 {
     static const char *const why[][2] = {
-        {"s skipped: not plain text (--binary keep takes their bytes)",
+        {"s skipped: not plain text (--binary keep tokenizes their bytes)",
          " skipped: not plain text (--binary keep tokenizes its bytes)"},
-        {"s skipped: Parquet files that are cut off (fetch them again)",
-         " skipped: a Parquet file that is cut off (fetch the file again)"}};
+        {"s skipped: truncated Parquet files (fetch them again)",
+         " skipped: a truncated Parquet file (fetch the file again)"}};
     for (int i = 0; i < 2; i++)
         if (w->more[i])
             sgt_say(&w->o->notice, "%" PRIu64 " more file%s", w->more[i], why[i][w->more[i] == 1]);
     if (w->c->count || !w->c->skipped) return SGT_OK;
     return sgt_fail(w->err, SGT_EFORMAT,
-                    "%s: nothing is left to tokenize: no file is plain text%s, %" PRIu64
-                    " skipped (--filter names a program that makes text of a format)",
-                    w->o->inputs[0], w->o->skip_bad ? " or whole Parquet" : "", w->c->skipped);
+                    "%s: nothing to tokenize: no file is plain text%s (%" PRIu64
+                    " skipped; --filter converts files to text with a command)",
+                    w->o->inputs[0], w->o->skip_bad ? " or complete Parquet" : "", w->c->skipped);
 }
 
 int sgt_corpus_list(sgt_corpus **out, const sgt_tokenize_options *o, sgt_error *err)

@@ -103,7 +103,7 @@ int sgt_unit_reserve(sgt_unit *u, size_t bytes, sgt_error *err)
 {
     if (bytes <= u->room) return SGT_OK;
     uint8_t *more = realloc(u->text, bytes + SGT_UNIT_PAD);
-    if (!more) return sgt_fail_memory(err, "an extent of text that cannot be cut");
+    if (!more) return sgt_fail_memory(err, "text being read");
     u->text = more;
     u->room = bytes;
     return SGT_OK;
@@ -115,7 +115,7 @@ int sgt_unit_reserve_scratch(sgt_unit *u, size_t bytes, sgt_error *err)
     free(u->scratch);
     u->scratch_room = 0;
     if (!(u->scratch = malloc(bytes + SGT_UNIT_PAD)))
-        return sgt_fail_memory(err, "text on its way");
+        return sgt_fail_memory(err, "text being decoded");
     u->scratch_room = bytes;
     return SGT_OK;
 }
@@ -123,8 +123,8 @@ int sgt_unit_reserve_scratch(sgt_unit *u, size_t bytes, sgt_error *err)
 /* Append a copy of *p to the unit's parts. Their number may exceed SGT_UNIT_PARTS. */
 static int append_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
 {
-    int rc = sgt_reserve(&u->parts, &u->part_room, u->count + 1, sizeof *p,
-                         "documents of a unit of work", err);
+    int rc =
+        sgt_reserve(&u->parts, &u->part_room, u->count + 1, sizeof *p, "list of documents", err);
     if (rc == SGT_OK) u->parts[u->count++] = *p;
     return rc;
 }
@@ -248,10 +248,10 @@ static int read_again(sgt_text_feed *f, sgt_error *err)
         done += n;
         if (!n || (done == hashed && sgt_stream_hash_now(&f->hash) != f->o.from.hash))
             rc = sgt_fail(err, SGT_EFORMAT,
-                          "%s: its %s are others than when the run was interrupted, within the "
-                          "first %" PRIu64 " (--force starts over)",
-                          current(f)->path, current(f)->filter ? "filter's bytes" : "bytes",
-                          f->offset);
+                          "%s: changed since the run was interrupted, within the first %" PRIu64
+                          " bytes%s (--force starts over)",
+                          current(f)->path, f->offset,
+                          current(f)->filter ? " of its filter's output" : "");
         l->n -= n;
         if (l->n) memmove(l->bytes, l->bytes + n, l->n);
     }
@@ -492,8 +492,9 @@ static int read_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
          * error at its next call */
         if (n > most)
             return sgt_fail(err, SGT_EFORMAT,
-                            "%s: offset %" PRIu64 ": more than %zu MiB of text that cannot be cut "
-                            "(split -C 512M FILE makes smaller files)",
+                            "%s: offset %" PRIu64
+                            ": more than %zu MiB without a place to divide the text (split -C 512M "
+                            "FILE makes smaller files)",
                             current(f)->path, f->offset, most >> 20);
         if ((rc = sgt_unit_reserve(u, at + (want > n ? want : n), err)) < 0) return rc;
         if (f->carry.n) memcpy(u->text + at, f->carry.bytes, f->carry.n);
@@ -586,7 +587,8 @@ int sgt_text_feed_next(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
      * As a result, a run fails at the same byte however the text is cut into units. */
     if (u->count) return 0;
     if (!f->failure.code && f->left > LEFT_SAID)
-        sgt_say(&f->r.o->notice, "%" PRIu64 " more packed files with such ends",
+        sgt_say(&f->r.o->notice,
+                "more compressed files with damage or trailing garbage: %" PRIu64 "",
                 f->left - LEFT_SAID);
     return f->failure.code ? sgt_fail(err, f->failure.code, "%s", f->failure.text) : 1;
 }
@@ -613,9 +615,9 @@ int sgt_bad_line_fail(const sgt_bad_line *b, const sgt_corpus *c, uint64_t line,
     if (b->byte) snprintf(at, sizeof at, " byte %" PRIu64 ":", b->byte);
     /* without a position, the line is valid JSON that lacks the field, so suggest that another
      * field has the text */
-    return sgt_fail(err, SGT_EFORMAT, "%s: %s %" PRIu64 ":%s %s (%s--skip-bad leaves such %ss out)",
+    return sgt_fail(err, SGT_EFORMAT, "%s: %s %" PRIu64 ":%s %s (%s--skip-bad skips such %ss)",
                     f->path, kind, line, at, b->why,
-                    b->byte ? "" : "--field NAME says which has the text, ", kind);
+                    b->byte ? "" : "--field NAME selects the field with the text, ", kind);
 }
 
 /* Move the unit's parts to u->folded, so that the unit has no parts and unfolding can append the
@@ -779,7 +781,7 @@ static int mend_text(sgt_unit *u, sgt_part *p, const uint8_t **text, size_t *n, 
     const uint64_t invalid = p->kind == SGT_PART_TEXT ? locate_invalid(u, p) : 0;
     if (invalid && o->invalid_utf8 == SGT_INVALID_FAIL)
         return sgt_fail(err, SGT_EFORMAT,
-                        "offset %" PRIu64 ": not UTF-8 (--invalid-utf8 keep or replace reads it)",
+                        "offset %" PRIu64 ": not UTF-8 (--invalid-utf8 keep or replace accepts it)",
                         u->invalid[0].offset);
     if (invalid && o->invalid_utf8 == SGT_INVALID_REPLACE) {
         /* replacing an ill-formed unit adds at most two bytes: it has at least one, and U+FFFD has

@@ -107,7 +107,7 @@ int sgt_filter_start(const sgt_filter *f, const char *path, sgt_child *child, sg
     char *text, **words = fill_words(f, path, &text);
     const int rc = !words ? sgt_fail_memory(err, path)
                    : pipe2(ends, O_CLOEXEC) < 0
-                       ? sgt_fail_errno(err, "%s: no pipe for its filter", path)
+                       ? sgt_fail_errno(err, "%s: cannot create a pipe for its filter", path)
                        : SGT_OK;
     if (!rc)
         failed = sgt_process_start(
@@ -121,7 +121,7 @@ int sgt_filter_start(const sgt_filter *f, const char *path, sgt_child *child, sg
     if (!failed) return SGT_OK;
     close(ends[0]);
     errno = failed;
-    return sgt_fail_errno(err, "%s: its filter %s cannot be started", path, f->words);
+    return sgt_fail_errno(err, "%s: cannot start its filter %s", path, f->words);
 }
 
 static void pause_ms(long ms) { nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL); }
@@ -144,12 +144,13 @@ int sgt_filter_end(const sgt_filter *f, const char *path, sgt_child *child, cons
     }
     child->pid = 0;
     if (ended < 0)
-        return sgt_fail_errno(err, "%s: how its filter %s ended is not known", path, f->words);
+        return sgt_fail_errno(err, "%s: cannot get the exit status of its filter %s", path,
+                              f->words);
     if (WIFSIGNALED(status))
-        return sgt_fail(err, SGT_EIO, "%s: its filter %s was ended by signal %d (%s)", path,
+        return sgt_fail(err, SGT_EIO, "%s: its filter %s was killed by signal %d (%s)", path,
                         f->words, WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (WEXITSTATUS(status) != 0)
-        return sgt_fail(err, SGT_EIO, "%s: its filter %s failed: exit code %d", path, f->words,
+        return sgt_fail(err, SGT_EIO, "%s: its filter %s failed with exit code %d", path, f->words,
                         WEXITSTATUS(status));
     return SGT_OK;
 }

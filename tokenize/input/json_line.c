@@ -23,9 +23,9 @@ int sgt_json_path_set(sgt_json_path *p, const char *field, sgt_error *err)
         return sgt_fail(err, SGT_EUSAGE, "field: \"%s\" is not UTF-8", field);
     for (const char *at = field;; at++) {
         size_t n = strcspn(at, ".");
-        if (!n) return sgt_fail(err, SGT_EUSAGE, "field: \"%s\": a name in it is empty", field);
+        if (!n) return sgt_fail(err, SGT_EUSAGE, "field: \"%s\" contains an empty name", field);
         if (p->count == SGT_JSON_NAMES)
-            return sgt_fail(err, SGT_EUSAGE, "field: \"%s\": more than %d names", field,
+            return sgt_fail(err, SGT_EUSAGE, "field: \"%s\" has more than %d names", field,
                             SGT_JSON_NAMES);
         p->names[p->count] = at;
         p->lengths[p->count++] = n;
@@ -119,7 +119,7 @@ static int read_string(scan *c, uint8_t **text, uint8_t **end, int *escaped)
         if (*s == '\n') return wrong(c, "the string has no end");
         if (*s != '\\') return wrong(c, "a control character in a string");
         if (s[1] != 'u') {
-            if (!simple_escape(s[1])) return wrong(c, "no such escape");
+            if (!simple_escape(s[1])) return wrong(c, "unknown escape sequence");
             s += 2;
             continue;
         }
@@ -223,7 +223,8 @@ static int read_word(scan *c, const char *word)
  * requested field, return an error, because --keep-fields may copy the field's value unchanged. */
 static int read_python_word(scan *c, const char *word)
 {
-    return c->value && !c->value_end ? wrong(c, "NaN or Infinity: no text") : read_word(c, word);
+    return c->value && !c->value_end ? wrong(c, "NaN or Infinity, which is not text")
+                                     : read_word(c, word);
 }
 
 static int read_number(scan *c)
@@ -245,7 +246,7 @@ static int read_number(scan *c)
 static int open_container(scan *c, int object)
 {
     if (c->depth == SGT_JSON_DEPTH)
-        return wrong(c, "more than 65536 objects and arrays within one another");
+        return wrong(c, "objects and arrays are nested more than 65536 deep");
     c->objects[c->depth++] = (uint8_t)object;
     c->s++;
     return 0;
@@ -341,7 +342,7 @@ static int read_object(scan *c)
 
 /* Error message for a byte order mark inside a file. Its sed command removes such marks, and moves
  * an object that follows a mark to a new line. */
-static const char marked[] = "a byte order mark, where files were joined: sed -E "
+static const char marked[] = "a byte order mark where files were joined: sed -E "
                              "'s/^\\s*\\xEF\\xBB\\xBF//; "
                              "s/}\\s*\\xEF\\xBB\\xBF\\s*(\\{|$)/}\\n\\1/g' removes it";
 
@@ -374,7 +375,7 @@ static const char *scan_line(scan *c, const sgt_json_path *p, uint8_t *line, uin
     c->depth = c->matched = 0;
     c->value = c->value_end = NULL;
     if (read_object(c) == 0) c->s = after_space(c->s);
-    if (!c->why && whole && *c->s != '\n') wrong(c, "something after the object");
+    if (!c->why && whole && *c->s != '\n') wrong(c, "unexpected text after the object");
     return c->why && sgt_utf8_mark(c->s, 3) ? marked : c->why;
 }
 

@@ -17,10 +17,10 @@
 static const char *wrong_name(const sgt_kept_names *k, const char *name)
 {
     for (size_t i = 0; i < k->count; i++)
-        if (!strcmp(name, k->names[i])) return "is there twice";
+        if (!strcmp(name, k->names[i])) return "is given twice";
     for (const char *s = name; *s; s++)
         if (*s == '"' || *s == '\\' || (unsigned char)*s < 0x20)
-            return "holds a quote, a backslash or a control character";
+            return "contains a quote, a backslash or a control character";
     return NULL;
 }
 

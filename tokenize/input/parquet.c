@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "tokenize/input/parquet.h"
+#include "loader/base/file.h"
 #include "loader/base/memory.h"
 #include "tokenize/input/source.h"
 
@@ -25,7 +26,7 @@
 #define MOST_SCALE 18
 #define UINT_8 11 /* first of the converted types of unsigned integers, UINT_8 to UINT_64 */
 #define UINT_64 14
-#define LIST_HINT "--filter 'parquet=jsonl:COMMAND' can join its strings"
+#define LIST_HINT "--filter 'parquet=jsonl:COMMAND' can join the strings of a list"
 #define MARK 4 /* size in bytes of the magic number PAR1 at both ends of a file */
 /* size in bytes of a file's last fields: the length of the metadata, and the magic number */
 #define TAIL 8
@@ -322,29 +323,29 @@ static int find_column(walk *w, const sgt_parquet *p, sgt_error *err)
                                                     : kept && sgt_parquet_width((int)w->type) &&
                                                           w->scale >= 0 && w->scale <= MOST_SCALE;
     if (w->twice)
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: two columns are named \"%s\" (write the file with another name for "
-                        "one of them)",
+        return sgt_fail(err, SGT_EFORMAT, "%s: two columns are named \"%s\" (rename one of them)",
                         path, name);
     if (there && !w->list && good) return SGT_OK;
     if (kept)
         return sgt_fail(err, SGT_EFORMAT, "%s: --keep-fields: column \"%s\" %s", path, name,
-                        there || w->group ? "holds neither strings nor numbers, one a row"
+                        there || w->group ? "does not hold one string or number per row"
                                           : "is missing");
     if (w->group || (there && w->list))
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: column \"%s\" holds lists or groups, not one string a row (--field "
+                        "%s: column \"%s\" holds lists or groups, not one string per row (--field "
                         "A.B names a column in a group; " LIST_HINT ")",
                         path, name);
-    return sgt_fail(err, SGT_EFORMAT, "%s: %s \"%s\"%s (--field NAME says which has the text: %s)",
-                    path, there ? "column" : "no column", name,
-                    there ? " does not hold strings" : "",
-                    w->used ? w->names : "no column here holds strings");
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: %s \"%s\"%s (--field NAME selects the column with the text: %s)", path,
+                    there ? "column" : "no column", name, there ? " does not hold strings" : "",
+                    w->used ? w->names : "no column of this file holds strings");
 }
 
 static int damaged(const sgt_parquet *p, uint64_t offset, const char *why, sgt_error *err)
 {
-    return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": %s", p->r.file->path, offset, why);
+    const int rc =
+        sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": %s", p->r.file->path, offset, why);
+    return sgt_fail_hint(err, rc, "fetch the file again");
 }
 
 /* ---- row groups ---- */
@@ -385,18 +386,19 @@ static int add_group(sgt_parquet *p, chunk *c, int64_t rows, sgt_error *err)
                         "%s: column \"%s\" is encrypted (write it without encryption)", path, name);
     if (c->elsewhere.at) read_bytes(&c->elsewhere, &elsewhere);
     if (elsewhere)
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: row group %zu lies in another file (write it as one file)", path,
-                        p->count);
+        return sgt_fail(
+            err, SGT_EFORMAT,
+            "%s: row group %zu is stored in a separate file (write the data as one file)", path,
+            p->count);
     if (c->meta.at && c->codec >= 0 && c->codec < 100 && codec)
-        return sgt_fail(err, SGT_EFORMAT, "%s: column \"%s\" is packed by %s (%s)", path, name,
-                        codec, remedy);
+        return sgt_fail(err, SGT_EFORMAT, "%s: column \"%s\" is compressed with %s (%s)", path,
+                        name, codec, remedy);
     if (!c->meta.at || codec || c->type != p->column.type || at < MARK || c->bytes < 0 ||
         (uint64_t)at > p->meta_at || (uint64_t)c->bytes > p->meta_at - (uint64_t)at || rows < 0 ||
         (uint64_t)rows > (uint64_t)INT64_MAX - p->groups[p->count].row)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: offset %" PRIu64
-                        ": damaged: row group %zu has no such bytes or rows of column \"%s\"",
+                        "%s: offset %" PRIu64 ": damaged: row group %zu states impossible sizes "
+                        "for column \"%s\" (fetch the file again)",
                         path, p->meta_at, p->count, name);
     int rc = sgt_reserve(&p->groups, &p->room, p->count + 2, sizeof *p->groups, path, err);
     if (rc < 0) return rc;
@@ -449,8 +451,7 @@ static int parse_meta(sgt_parquet *p, const uint8_t *bytes, size_t n, sgt_error 
     if (!bad && !rc) rc = read_groups(p, &groups, found.column, err);
     bad |= groups.cut || groups.wrong;
     if (rc < 0 || !(bad || (uint64_t)rows != p->groups[p->count].row)) return rc;
-    return damaged(p, p->meta_at, "damaged: these are no Parquet metadata (fetch the file again)",
-                   err);
+    return damaged(p, p->meta_at, "damaged: invalid Parquet metadata", err);
 }
 
 /* ---- heads of pages ---- */
@@ -481,15 +482,15 @@ static const char *parse_head(sgt_parquet_head *h, const uint8_t *p, size_t n, i
     if (data.at) read_struct(&data, FIELDS(fields));
     if (data2.at) read_struct(&data2, FIELDS(fields2));
     *more = t.cut;
-    if (t.cut) return "cut off: the head of a page has no end";
+    if (t.cut) return "truncated: a page header has no end";
     if (t.wrong || kind < 0 || kind > 1000 || packed < 0 || unpacked < 0 || rows < 0)
-        return "damaged: this is no head of a page";
+        return "damaged: invalid page header";
     if ((uint64_t)packed > SGT_PARQUET_PAGE || (uint64_t)unpacked > SGT_PARQUET_PAGE)
         return "a page of more than 1 GiB (write smaller pages)";
     if ((uint64_t)rows > SGT_PARQUET_PAGE_ROWS)
         return "a page of more than 4194304 rows (write smaller pages)";
     if (levels < 0 || levels > packed || levels > unpacked)
-        return "damaged: more levels than bytes in a page";
+        return "damaged: the levels of a page are longer than the page";
     *h = (sgt_parquet_head){.kind = (int)kind,
                             .size = (size_t)(t.at - p),
                             .packed = (size_t)packed,
@@ -514,7 +515,7 @@ static int read_at(sgt_parquet *p, uint64_t at, uint8_t *to, size_t n, sgt_error
     int end = 0, rc = SGT_OK;
     if (sgt_source_raw(p->source) != at) rc = sgt_source_seek(p->source, at, err);
     if (!rc) rc = sgt_source_read(p->source, to, &got, n, &end, err);
-    if (!rc && got < n) rc = damaged(p, at + got, "cut off: the file ends here", err);
+    if (!rc && got < n) rc = damaged(p, at + got, "truncated: the file ends here", err);
     return rc;
 }
 
@@ -530,22 +531,20 @@ static int read_tail(sgt_parquet *p, size_t *n, sgt_error *err)
     if (rc < 0) return rc;
     if (memcmp(mark, "PAR1", MARK) && memcmp(mark, "PARE", MARK))
         return damaged(p, 0,
-                       "no Parquet file: it does not begin with PAR1, or has fewer than 12 bytes "
-                       "(--format text reads it as text)",
+                       "not a Parquet file: it does not begin with PAR1, or has fewer than 12 "
+                       "bytes (--format text reads it as text)",
                        err);
     if ((rc = read_at(p, f->size - TAIL, tail, TAIL, err)) < 0) return rc;
     if (!memcmp(mark, "PARE", MARK) || !memcmp(tail + 4, "PARE", MARK))
         return sgt_fail(err, SGT_EFORMAT, "%s: encrypted (write it without encryption)", f->path);
     if (memcmp(tail + 4, "PAR1", MARK))
         return damaged(p, f->size - MARK,
-                       "cut off: a Parquet file ends with PAR1, and this one "
-                       "does not (fetch the file again)",
-                       err);
+                       "truncated: a Parquet file ends with PAR1, but this one does not", err);
     memcpy(&length, tail, sizeof length);
     if (length > META || length > f->size - MARK - TAIL)
         return damaged(p, f->size - TAIL,
-                       "damaged: more than 256 MiB of metadata, or more than the file has (fetch "
-                       "the file again, or write fewer row groups and columns)",
+                       "damaged: the metadata exceed 256 MiB or the size of the file (fetch the "
+                       "file again, or write fewer row groups and columns)",
                        err);
     *n = length;
     p->meta_at = f->size - TAIL - length;
@@ -617,7 +616,7 @@ int sgt_parquet_open(sgt_parquet **out, const sgt_parquet_request *r, sgt_error 
     if (!rc) rc = read_meta(p, err);
     if (!rc && r->row > p->groups[p->count].row)
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: has %" PRIu64 " rows, and the run that is resumed had read %" PRIu64
+                      "%s: has %" PRIu64 " rows, but the interrupted run had read %" PRIu64
                       " (--force starts over)",
                       r->file->path, p->groups[p->count].row, r->row);
     if (rc < 0) sgt_parquet_close(p);
@@ -671,7 +670,7 @@ static int read_head(sgt_parquet *p, uint64_t end, sgt_unit *u, sgt_parquet_head
         if (rc < 0) return rc;
         const uint8_t *bytes = u->text + u->used;
         const char *why = parse_head(h, bytes, n, &more);
-        if (!why && h->packed > left - h->size) why = "cut off: the page is longer than its column";
+        if (!why && h->packed > left - h->size) why = "damaged: a page is longer than its column";
         if (!why) {
             p->head_hash = XXH3_64bits_withSeed(bytes, h->size, p->at);
             return SGT_OK;
@@ -691,7 +690,7 @@ static int read_packed(sgt_parquet *p, const sgt_parquet_head *h, uint8_t *to, u
 
 static int read_dictionary(sgt_parquet *p, const sgt_parquet_head *h, sgt_error *err)
 {
-    if (p->dictionary) return damaged(p, p->at, "damaged: a second dictionary", err);
+    if (p->dictionary) return damaged(p, p->at, "damaged: the column has a second dictionary", err);
     sgt_parquet_page page = {.head = *h, .codec = p->groups[p->group].codec, .column = p->column};
     /* a dictionary contains no null strings, so it has no definition levels */
     page.column.levels = 0;
@@ -781,7 +780,7 @@ static int read_page(sgt_parquet *p, const row_group *g, sgt_unit *u, uint64_t *
     const uint64_t end = g->at + g[1].before - g->before;
     sgt_parquet_head h;
     if (p->at >= end)
-        return damaged(p, p->at, "damaged: its row group has more rows than its pages", err);
+        return damaged(p, p->at, "damaged: the row group has more rows than its pages", err);
     int rc = read_head(p, end, u, &h, err);
     if (rc < 0) return rc;
     if (h.kind != SGT_PARQUET_DATA && h.kind != SGT_PARQUET_DATA2) {
@@ -790,7 +789,7 @@ static int read_page(sgt_parquet *p, const row_group *g, sgt_unit *u, uint64_t *
         return rc;
     }
     if (h.rows > g[1].row - p->row)
-        return damaged(p, p->at, "damaged: its row group has fewer rows than its pages", err);
+        return damaged(p, p->at, "damaged: the row group has fewer rows than its pages", err);
     if (p->row + p->taken < p->r.row)
         p->taken = p->row + h.rows <= p->r.row ? h.rows : p->r.row - p->row;
     if (p->taken < h.rows) rc = add_page(p, &h, u, rows, err);

@@ -32,14 +32,15 @@ static const char ended[] = "its values end too early";
 static const char levels_end[] = "its levels end too early";
 static const char no_memory[] = "out of memory";
 static const char damaged_numbers[] = "its numbers are damaged";
-static const char damaged_bytes[] = "its packed bytes are damaged";
+static const char damaged_bytes[] = "its compressed bytes are damaged";
 /* errors for pages that this build cannot read although they are undamaged; each tells the user
  * what to do */
 static const char other_encoding[] =
-    "an encoding of numbers that is not read (write it with PLAIN or a dictionary)";
-static const char old_levels[] = "levels of BIT_PACKED, which Parquet has given up, are not read "
-                                 "(write it with a current program)";
-static const char too_long[] = "more than 1 GiB of text in its rows (write smaller pages)";
+    "unsupported encoding of numbers (write the column with PLAIN or dictionary encoding)";
+static const char old_levels[] = "levels in the deprecated encoding BIT_PACKED are not supported "
+                                 "(write the file with a current program)";
+static const char too_long[] =
+    "the rows of a page have more than 1 GiB of text (write smaller pages)";
 
 static int fail(sgt_error *err, const char *path, uint64_t offset, const char *why)
 {
@@ -101,7 +102,7 @@ static size_t unpack_lz4(const uint8_t *in, size_t n, uint8_t *out, size_t size)
 #endif
 
 #define OTHER "write it with zstd or snappy, or read it through a command with --filter"
-#define REBUILD(package) "build sgt again where the package " package " is installed"
+#define REBUILD(package) "install the package " package " and build sgt again"
 #define CODECS 8
 
 /* Codecs, indexed by their numbers in parquet.thrift. */
@@ -115,15 +116,15 @@ static const struct {
     const char *name, *remedy;
 } codecs[CODECS] = {
     {NULL, 1, NULL, NULL},
-    {unpack_snappy, 32, "snappy, which this build is without", REBUILD("libsnappy-dev")},
+    {unpack_snappy, 32, "snappy, which this build does not support", REBUILD("libsnappy-dev")},
     {unpack_gzip, 1040, NULL, NULL},
-    {NULL, 0, "lzo", OTHER},
-    {NULL, 0, "brotli", OTHER},
-    {NULL, 0, "lz4 in Hadoop's frames", OTHER},
+    {NULL, 0, "lzo, which sgt does not support", OTHER},
+    {NULL, 0, "brotli, which sgt does not support", OTHER},
+    {NULL, 0, "lz4 in Hadoop's frames, which sgt does not support", OTHER},
     /* zstd can compress 131,072 repetitions of one byte into a block of 4 bytes: 32,768 per
      * compressed byte */
     {unpack_zstd, 32768, NULL, NULL},
-    {unpack_lz4, 256, "lz4, which this build is without", REBUILD("liblz4-dev")},
+    {unpack_lz4, 256, "lz4, which this build does not support", REBUILD("liblz4-dev")},
 };
 
 const char *sgt_parquet_codec_lacks(int64_t codec, const char **remedy)
@@ -131,7 +132,7 @@ const char *sgt_parquet_codec_lacks(int64_t codec, const char **remedy)
     const int known = codec >= 0 && codec < CODECS;
     *remedy = known ? codecs[codec].remedy : OTHER;
     if (known && (codecs[codec].unpack || !codecs[codec].name)) return NULL;
-    return known ? codecs[codec].name : "a codec that Parquet's format does not name";
+    return known ? codecs[codec].name : "an unknown codec";
 }
 
 /* ---- numbers of a few bits ---- */
@@ -356,7 +357,7 @@ static const char *decode_shared(sgt_parquet_shared *s)
     sgt_parquet_head *h = &s->page.head;
     if (h->kind == SGT_PARQUET_DICTIONARY) {
         if (h->encoding != SGT_PARQUET_PLAIN && h->encoding != SGT_PARQUET_PLAIN_DICTIONARY)
-            return "a dictionary of another encoding than PLAIN";
+            return "its dictionary is not encoded with PLAIN";
         if (h->rows > h->unpacked / 4) return "its dictionary ends too early";
         h->encoding = SGT_PARQUET_PLAIN;
     }
@@ -420,15 +421,15 @@ static const char *read_indexed(decoder *d, sgt_parquet_string *out, size_t n)
 {
     sgt_parquet_shared *w = d->p->dictionary;
     uint32_t *index = d->numbers + d->p->head.rows;
-    const char *why = w ? open_shared(w) : "it uses a dictionary, and there is none";
+    const char *why = w ? open_shared(w) : "it uses a dictionary, but there is none";
     if (why) return why;
     if (d->at == d->end) return ended;
     const uint8_t *text = d->u->text;
     runs r = {.at = text + d->at + 1, .end = text + d->end, .width = text[d->at]};
-    if (r.width > 32) return "indices of more than 32 bits";
+    if (r.width > 32) return "its indices have more than 32 bits";
     if (read_runs(&r, index, n) < 0) return ended;
     for (size_t i = 0; i < n; i++) {
-        if (index[i] >= w->page.count) return "an index beyond its dictionary";
+        if (index[i] >= w->page.count) return "an index exceeds the size of the dictionary";
         out[i] = w->rows[index[i]];
     }
     return NULL;
@@ -480,7 +481,7 @@ static const char *read_delta_strings(decoder *d, sgt_parquet_string *out, size_
     if (!why) why = read_lengths(d, length, n, &sum);
     if (!why) why = make_room(d->u, sum);
     for (size_t i = 0; i < n && !why; i++) {
-        if (prefix[i] > last.length) return "a prefix longer than the string before";
+        if (prefix[i] > last.length) return "a prefix is longer than the previous string";
         if (length[i] > d->end - d->at) return ended;
         uint8_t *text = d->u->text, *to = text + d->u->used;
         memcpy(to, text + last.at, prefix[i]);
@@ -559,7 +560,7 @@ static const char *read_strings(decoder *d, sgt_parquet_string *out, size_t n)
     if (!n) return NULL;
     if (encoding < 0 || encoding >= ENCODINGS ||
         !(strings ? encodings[encoding].strings : encodings[encoding].numbers))
-        return strings ? "an encoding that strings do not have" : other_encoding;
+        return strings ? "its encoding is not one for strings" : other_encoding;
     return encodings[encoding].read(d, out, n);
 }
 
@@ -582,7 +583,7 @@ static const char *decode_rows(decoder *d, size_t levels, sgt_parquet_string *ro
     if (!nulls) return read_strings(d, rows, n);
     if (read_runs(&r, level, n) < 0) return levels_end;
     for (size_t i = 0; i < n; i++) {
-        if (level[i] > least) return "a level beyond its column's";
+        if (level[i] > least) return "a level exceeds the column's maximum";
         there -= level[i] < least;
     }
     const char *why = read_strings(d, rows, there);
@@ -603,8 +604,8 @@ static const char *unpack_page(decoder *d, size_t *levels)
     const size_t apart = h->levels, packed = h->packed - apart, size = h->unpacked - apart;
     const int codec = h->kind == SGT_PARQUET_DATA2 && !h->is_packed ? 0 : p->codec;
     const uint8_t *from = d->u->text + p->at;
-    if (h->has_crc && crc32(0, from, (uInt)h->packed) != h->crc) return "its checksum is another";
-    if (h->repeats) return "it has repetition levels, and its column has one string a row";
+    if (h->has_crc && crc32(0, from, (uInt)h->packed) != h->crc) return "its checksum is wrong";
+    if (h->repeats) return "it has repetition levels, but its column has one string per row";
     if (codec ? size / codecs[codec].most > packed : size != packed) return damaged_bytes;
     d->at = codec ? d->u->used : p->at;
     d->end = d->at + h->unpacked;
@@ -617,7 +618,7 @@ static const char *unpack_page(decoder *d, size_t *levels)
         const size_t got =
             size || packed ? codecs[codec].unpack(from + apart, packed, to + apart, size) : 0;
         if (got == SIZE_MAX) return damaged_bytes;
-        if (got != size) return "it unpacks to another length than it says";
+        if (got != size) return "its size after decompression is not the stated one";
         d->u->used = d->end;
     }
     if (h->kind == SGT_PARQUET_DATA2 || !p->column.levels) return NULL;

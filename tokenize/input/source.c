@@ -95,14 +95,15 @@ static int check_same(const sgt_source *s, sgt_error *err)
 {
     const sgt_corpus_file *f = s->file;
     struct stat st;
-    char how[80] = "its time stamp is new";
+    char how[80] = "its modification time is new";
     if (fstat(s->fd, &st) < 0) return sgt_fail_errno(err, "%s", f->path);
     if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != f->size)
-        snprintf(how, sizeof how, "%" PRIu64 " bytes then, now %lld", f->size,
+        snprintf(how, sizeof how, "it had %" PRIu64 " bytes, and now %lld", f->size,
                  (long long)st.st_size);
     else if (st.st_mtim.tv_sec == f->mtime && st.st_mtim.tv_nsec == f->nanoseconds) return SGT_OK;
-    return sgt_fail(err, SGT_EIO, "%s: changed since the inputs were listed: %s (start again)",
-                    f->path, how);
+    return sgt_fail(err, SGT_EIO,
+                    "%s: changed since the inputs were listed: %s (run the command again)", f->path,
+                    how);
 }
 
 static int open_file(sgt_source *s, sgt_error *err)
@@ -153,11 +154,11 @@ static int check_end(sgt_source *s, int *end, sgt_error *err)
         f->filter ? sgt_filter_end(f->filter, f->path, &s->child, s->stop, s->cancel, err) : SGT_OK;
     if (!rc) rc = check_same(s, err);
     if (rc < 0 || f->filter || (s->at == f->size && got == 0)) return rc;
-    return sgt_fail(err, SGT_EIO,
-                    "%s: has no size that can be trusted: the system says %" PRIu64
-                    " bytes, but it holds %s (files in /proc and /sys are like that: copy it with "
-                    "cat, and name the copy)",
-                    f->path, f->size, s->at > f->size ? "more" : "fewer");
+    return sgt_fail(
+        err, SGT_EIO,
+        "%s: its stated size is wrong: the system reports %" PRIu64
+        " bytes, but it has %s (common in /proc and /sys: copy it with cat, and name the copy)",
+        f->path, f->size, s->at > f->size ? "more" : "fewer");
 }
 
 /* Read from the file, standard input or the filter into p[*n ... want), and advance *n. */
@@ -198,12 +199,12 @@ static int damaged(const sgt_source *s, const char *kind, const char *why, sgt_e
     if (is_garbage(s))
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: offset %" PRIu64 ": trailing garbage ignored: %" PRIu64
-                        " B after the last member of gzip",
+                        " B after the last gzip member",
                         s->file->path, s->member_end, s->file->size - s->member_end);
     return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": %s: %s%s", s->file->path,
                     packed_at(s), kind, why,
-                    s->file->skip_bad ? ": the rest is left out"
-                                      : " (--skip-bad leaves out the rest of such files)");
+                    s->file->skip_bad ? ": skipping the rest of the file"
+                                      : " (--skip-bad skips the rest of such files)");
 }
 
 /* Decompress gzip bytes from s->in to s->out, as many as one call of zlib handles. */
@@ -259,8 +260,8 @@ static int decompress_some(sgt_source *s, sgt_error *err)
     if (ZSTD_getErrorCode(got) != ZSTD_error_frameParameter_windowTooLarge)
         return damaged(s, not_zstd, ZSTD_getErrorName(got), err);
     return sgt_fail(err, SGT_EUNSUPPORTED,
-                    "%s: offset %" PRIu64 ": wants a window of more than 128 MiB (--filter "
-                    "'zst=zstd --long=31 -dc {}' unpacks such files)",
+                    "%s: offset %" PRIu64 ": needs a zstd window of more than 128 MiB (--filter "
+                    "'zst=zstd --long=31 -dc {}' decompresses such files)",
                     s->file->path, packed_at(s));
 }
 
@@ -292,7 +293,8 @@ static int unpack(sgt_source *s, sgt_error *err)
         if (!s->in_end || s->in_at < s->in_size) continue;
         s->ended = !s->inside;
         if (s->inside && s->out_size == before)
-            return damaged(s, "cut off", "the file ends in the middle of its compressed data", err);
+            return damaged(s, "truncated", "the file ends in the middle of its compressed data",
+                           err);
     }
     return SGT_OK;
 }

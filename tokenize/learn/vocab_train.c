@@ -121,19 +121,18 @@ static int check_options(const sgt_tokenize_options *o, uint32_t size, sgt_error
                              *const guards[] = {"lock", "owner"};
     char work[SGT_PATH];
     if (size < SGT_MERGES_FIRST || size > SGT_MOST_IDS)
-        return sgt_fail(err, SGT_EUSAGE, "train-vocab: %u is not within %u and %u", size,
+        return sgt_fail(err, SGT_EUSAGE, "train-vocab: %u is not between %u and %u", size,
                         SGT_MERGES_FIRST, SGT_MOST_IDS);
     if (sgt_out_holds_other_than(sgt_path(work, o->out, ".work"), guards, 2))
-        return sgt_fail(
-            err, SGT_EFORMAT,
-            "%s: holds an unfinished set, whose run would remove the vocabulary (name a "
-            "new folder, or remove %s)",
-            o->out, work);
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: holds an unfinished set, and finishing it would remove the vocabulary "
+                        "(name a new folder, or remove %s)",
+                        o->out, work);
     /* ignore .work, which sgt_out_claim may have created */
     if (!o->force && sgt_out_holds_other_than(o->out, ours, 1))
         return sgt_fail(
             err, SGT_EFORMAT, "%s: is not empty (name a new folder, or --force %s)", o->out,
-            sgt_out_holds_other_than(o->out, ours, 4) ? "writes beside what is there"
+            sgt_out_holds_other_than(o->out, ours, 4) ? "adds the vocabulary to it"
                                                       : "replaces the vocabulary in it");
     return SGT_OK;
 }

@@ -75,8 +75,8 @@ static int put_column(const sgt_export *e, int split, int lengths, sgt_sink *to,
         if (n > INT32_MAX)
             rc = sgt_fail(err, SGT_EUNSUPPORTED,
                           "%s: document %" PRIu64 " of split %s has %" PRIu64
-                          " tokens: Megatron-LM's index holds at most %d (take another layout, or "
-                          "cut the text)",
+                          " tokens, but Megatron-LM's index allows at most %d (use a different "
+                          "--shards, or split the document)",
                           sgt_made_path(e->set, 0), i, sgt_split_names[split], n, INT32_MAX);
         else if (lengths) rc = sgt_sink_put(to, &length, sizeof length, err);
         else rc = put_u64(to, sgt_made_width(e->set) * start, err);
@@ -141,8 +141,9 @@ static int copy_shard(copy *c, const sgt_manifest_shard *s, sgt_error *err)
     int rc = sgt_shard_verify(path, 0, sgt_made_manifest(c->e->set, 0)->vocab, &visitor, c->e->stop,
                               err);
     if (!rc && c->read - before != s->tokens)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " tokens, but the manifest says %" PRIu64,
-                      path, c->read - before, s->tokens);
+        rc =
+            sgt_fail(err, SGT_EFORMAT, "%s: has %" PRIu64 " tokens, but the manifest says %" PRIu64,
+                     path, c->read - before, s->tokens);
     return rc;
 }
 

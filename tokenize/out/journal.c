@@ -126,11 +126,10 @@ static int read_journal(sgt_journal *j, sgt_error *err)
         if ((!all && json_error_code(&why) == json_error_out_of_memory) || (good && !j->options))
             rc = sgt_fail_memory(err, j->path);
         else if (!good)
-            rc =
-                sgt_fail(err, SGT_EFORMAT,
-                         "%s: damaged, or of a run that another version began (finish it with that "
-                         "version, or --force starts over)",
-                         j->path);
+            rc = sgt_fail(err, SGT_EFORMAT,
+                          "%s: damaged, or written by a different version of sgt (finish with that "
+                          "version, or --force starts over)",
+                          j->path);
         json_decref(all);
     }
     free(text);

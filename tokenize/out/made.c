@@ -81,13 +81,14 @@ int sgt_made_add(sgt_made **set, const char *path, sgt_error *err)
             const sgt_manifest_shard *file = &f->m.shards[i];
             if (strcmp(file->split, sgt_split_names[split])) break;
             if (first && !file->documents)
-                rc = sgt_fail(err, SGT_EFORMAT, "%s/%s: its first token begins no document", path,
-                              file->file);
+                rc = sgt_fail(err, SGT_EFORMAT, "%s/%s: its first token does not begin a document",
+                              path, file->file);
             else rc = add_shard(&s->runs[split], f->path, file, first, err);
         }
     if (!rc && i < f->m.count)
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s/manifest.json: its shards are not train's and then val's", path);
+                      "%s/manifest.json: the shards of train must come first, then those of val",
+                      path);
     return rc;
 }
 
@@ -258,5 +259,5 @@ int sgt_made_document(sgt_made *s, int split, uint64_t index, uint64_t *start, u
     int rc = sgt_made_start(s, split, index, start, err);
     if (!rc) rc = sgt_made_start(s, split, index + 1, &end, err);
     *tokens = end - *start;
-    return sgt_fail_hint(err, rc, "remove the folder it is in, and its rank makes it again");
+    return sgt_fail_hint(err, rc, "remove its folder, and run the command of its rank again");
 }

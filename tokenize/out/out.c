@@ -92,11 +92,11 @@ static int check_size(const char *folder, const char *name, uint64_t want, int a
     char path[SGT_PATH];
     if (stat(sgt_path(path, folder, "%s", name), &st) < 0)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: is gone since it was written: %s (--force starts over)", path,
-                        strerror(errno));
+                        "%s: was written earlier, but cannot be found: %s (--force starts over)",
+                        path, strerror(errno));
     if (at_least ? (uint64_t)st.st_size >= want : (uint64_t)st.st_size == want) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
-                    "%s: %lld bytes, %" PRIu64 " were written (--force starts over)", path,
+                    "%s: has %lld bytes, but %" PRIu64 " were written (--force starts over)", path,
                     (long long)st.st_size, want);
 }
 
@@ -158,8 +158,8 @@ static int compare_vocabulary(const char *out, uint64_t made, const sgt_vocab *v
 {
     if (made == sgt_vocab_fingerprint(v)) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
-                    "%s: made with another vocabulary: fingerprint %016" PRIx64 ", now %016" PRIx64
-                    " (--force replaces it)",
+                    "%s: made with a different vocabulary: fingerprint %016" PRIx64
+                    ", now %016" PRIx64 " (--force replaces it)",
                     out, made, sgt_vocab_fingerprint(v));
 }
 
@@ -181,14 +181,15 @@ static int other_input(const char *out, const char *line, const sgt_corpus *c, s
                       out);
     else if (path && f && !strcmp(path, f->name))
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: made from other inputs: %s had %" JSON_INTEGER_FORMAT
+                      "%s: made from different inputs: %s had %" JSON_INTEGER_FORMAT
                       " bytes%s, now %" PRIu64 "%s (--force replaces it)",
                       out, f->path, json_integer_value(json_object_get(o, "size")), was, f->size,
                       now);
     else
-        rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: made from other inputs: input %zu was %s, now %s (--force replaces it)",
-                      out, i + 1, path ? path : "none", f ? f->path : "none");
+        rc = sgt_fail(
+            err, SGT_EFORMAT,
+            "%s: made from different inputs: input %zu was %s, now %s (--force replaces it)", out,
+            i + 1, path ? path : "none", f ? f->path : "none");
     json_decref(o);
     return rc;
 }
@@ -233,10 +234,10 @@ static int compare_bytes(const sgt_out_request *r, const known *k, size_t i, sgt
     const int rc =
         sgt_same_hash(&hash, f, r->corpus->field, read ? UINT64_MAX : k->now->hashed, r->stop, err);
     if (rc < 0 || hash == was) return rc;
-    return sgt_fail(err, SGT_EFORMAT,
-                    "%s: made from other inputs: %s has other bytes than then (--force replaces "
-                    "it)",
-                    r->path, f->path);
+    return sgt_fail(
+        err, SGT_EFORMAT,
+        "%s: made from different inputs: the content of %s has changed (--force replaces it)",
+        r->path, f->path);
 }
 
 /* Compare input i of the corpus with what is recorded about it in the next line of each list. */
@@ -337,8 +338,8 @@ static int is_complete(const sgt_out_request *r, sgt_error *err)
     if (!rc) rc = compare_options(r->path, m.options, r->options, err);
     if (!rc && r->corpus->stream)
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: complete, and standard input cannot be compared with what it was made "
-                      "from (--force replaces it)",
+                      "%s: already complete, and its input cannot be compared with standard input "
+                      "(--force replaces it)",
                       r->path);
     if (!rc) rc = sgt_out_compare_inputs(r, r->path, NULL, err);
     for (size_t i = 0; i < m.count && !rc; i++) rc = check_shard(r->path, &m, &m.shards[i], err);
@@ -456,7 +457,7 @@ static int make_work(const char *out, const char *work, sgt_error *err)
     if (!has_file(work, "lock") && !has_file(work, "owner") && !has_rank(work, "owner-") &&
         !has_rank(work, "part-") && holds_work(work))
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: holds files that sgt did not make (move them, or name another OUT)",
+                        "%s: holds files that sgt did not create (move them, or name another OUT)",
                         work);
     /* .work is a folder; or it is gone, because the run that just ended has removed it */
     return SGT_OK;
@@ -479,8 +480,8 @@ static int lock_work(sgt_out *o, sgt_error *err)
  * the message is that another process is running as the same rank. */
 static int at_work(const sgt_out_request *r, int rank, sgt_error *err)
 {
-    return sgt_fail(err, SGT_EIO, "%s: another %s here%s (wait for it)", r->path,
-                    r->corpus ? "sgt-tokenize is running" : "program is at work",
+    return sgt_fail(err, SGT_EIO, "%s: another %s this folder%s (wait until it ends)", r->path,
+                    r->corpus ? "sgt-tokenize is using" : "program is using",
                     rank && r->rank ? " as this rank" : "");
 }
 
@@ -524,16 +525,15 @@ static int check_folder(const sgt_out_request *r, sgt_error *err)
         /* the folder holds only what earlier requests of this kind have left there */
         return SGT_OK;
     if (taken)
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: OUT is there already (name a new folder, or --force replaces the set "
-                        "in it)",
-                        r->path);
-    if (sgt_out_holds_other_than(r->path, harmless, COUNT(harmless)))
         return sgt_fail(
             err, SGT_EFORMAT,
-            "%s: OUT is not empty, and nothing says that sgt-tokenize made it (name a new folder, "
-            "or --force writes beside what is there)",
+            "%s: OUT already holds a set of shards (name a new folder, or --force replaces it)",
             r->path);
+    if (sgt_out_holds_other_than(r->path, harmless, COUNT(harmless)))
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: OUT is not empty, and has neither manifest.json nor .work/journal "
+                        "(name a new folder, or --force adds the shards to it)",
+                        r->path);
     return SGT_OK;
 }
 
@@ -799,7 +799,8 @@ int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
         rc = r->corpus->stream || may_resume(o->journal, r, o->work, err) == 1
                  ? SGT_OK
-                 : sgt_fail(err, SGT_EIO, "%s: another command has taken it over", o->path);
+                 : sgt_fail(err, SGT_EIO,
+                            "%s: another command has taken over OUT (name another OUT)", o->path);
     return rc;
 }
 
@@ -874,8 +875,8 @@ int sgt_out_list_shards(const sgt_out *o, const uint64_t shards[SGT_SPLITS], sgt
             const int rc = sgt_out_find_shard(o, split, i, s, err);
             if (rc < 0) return rc;
             if (!rc)
-                return sgt_fail(err, SGT_EIO, "%s/%s: is gone (--force starts over)", o->shards,
-                                s->file);
+                return sgt_fail(err, SGT_EIO, "%s/%s: no longer exists (--force starts over)",
+                                o->shards, s->file);
             m->tokens += s->tokens;
             m->documents += s->documents;
         }

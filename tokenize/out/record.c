@@ -357,7 +357,7 @@ int sgt_record_finish(sgt_record *r, sgt_manifest *m, sgt_error *err)
                     : sgt_fail_memory(err, r->o->path);
     if (!rc && m->documents != r->now.all_documents)
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: its shards list %" PRIu64 " documents, %" PRIu64
+                      "%s: its shards list %" PRIu64 " documents, but %" PRIu64
                       " were written (--force starts over)",
                       r->o->shards, m->documents, r->now.all_documents);
     if (rc < 0) sgt_manifest_free(m);

@@ -124,7 +124,7 @@ int sgt_sink_cut(sgt_sink *s, uint64_t size, sgt_error *err)
     if (fstat(s->fd, &st) < 0) return sgt_fail_errno(err, "%s", s->path);
     if ((uint64_t)st.st_size < size)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: %lld bytes, expected at least %" PRIu64
+                        "%s: has %lld bytes, expected at least %" PRIu64
                         " to continue (--force starts over)",
                         s->path, (long long)st.st_size, size);
     if (ftruncate(s->fd, (off_t)size) < 0 || lseek(s->fd, 0, SEEK_END) < 0)
@@ -149,7 +149,7 @@ static int begin_shard(sgt_writer *w, sgt_error *err)
     int flags = O_CREAT | O_TRUNC, rc;
     if (w->bin.fd >= 0) return SGT_OK;
     if (w->index >= SGT_WRITER_SHARDS)
-        return sgt_fail(err, SGT_EUSAGE, "more than %d shards (take more --shard-tokens)",
+        return sgt_fail(err, SGT_EUSAGE, "more than %d shards (use a larger --shard-tokens)",
                         SGT_WRITER_SHARDS);
     if ((rc = open_file(w, &w->bin, "bin.tmp", flags, err)) < 0 ||
         (rc = open_file(w, &w->idx, "idx.tmp", flags, err)) < 0)

@@ -86,8 +86,8 @@ static int see_record(search *s, sgt_dedup_record r, sgt_error *err)
     const uint64_t number = s->number++, place = s->place[split]++;
     if (place >= sgt_made_documents(s->r->set, split))
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: the parts' records are of more than %" PRIu64
-                        " %s documents (--force starts over)",
+                        "%s: the parts hold %" PRIu64
+                        " %s documents, but have more records (--force starts over)",
                         s->r->work, sgt_made_documents(s->r->set, split), sgt_split_names[split]);
     if (number < s->first || sgt_dedup_is_duplicate(&s->d, split, place)) return SGT_OK;
     r.length |= SGT_DEDUP_VAL;
@@ -116,8 +116,8 @@ static int read_records(search *s, size_t part, sgt_error *err)
     if (fstat(fd, &st) < 0) rc = sgt_fail_errno(err, "%s", path);
     else if ((uint64_t)st.st_size != count * sizeof *r)
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: %lld bytes, expected %" PRIu64 " of %" PRIu64
-                      " documents (remove the folder it is in, and its rank makes it again)",
+                      "%s: has %lld bytes, expected %" PRIu64 " for %" PRIu64
+                      " documents (remove its folder, and run the command of its rank again)",
                       path, (long long)st.st_size, count * sizeof *r, count);
     for (uint64_t at = 0; at < count && !rc; at += READ) {
         const size_t n = count - at < READ ? (size_t)(count - at) : READ;
@@ -189,8 +189,8 @@ int sgt_dedup_open(sgt_dedup **out, const sgt_dedup_request *r, sgt_error *err)
     int rc = sgt_file_get(&text, &n, sgt_path(path, r->work, FILE_IN_WORK), want, err);
     d->words = (uint64_t *)(void *)text;
     if (!rc && n != want)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: %zu bytes, expected %zu (--force starts over)", path,
-                      n, want);
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: has %zu bytes, expected %zu (--force starts over)",
+                      path, n, want);
     if (rc < 0) sgt_dedup_close(d);
     else *out = d;
     return rc;

@@ -301,11 +301,12 @@ static int load_file(sgt_order *o, uint32_t rank, const counts *c, uint64_t at, 
     const int fd = sgt_file_open(path, O_RDONLY, err);
     if (fd < 0) return fd;
     const off_t size = lseek(fd, 0, SEEK_END);
-    const int rc = (uint64_t)size == end - at
-                       ? sgt_pread_all(fd, o->bytes + at, (size_t)(end - at), 0, path, err)
-                       : sgt_fail(err, SGT_EFORMAT,
-                                  "%s: %lld bytes, %" PRIu64 " were written (--force starts over)",
-                                  path, (long long)size, end - at);
+    const int rc =
+        (uint64_t)size == end - at
+            ? sgt_pread_all(fd, o->bytes + at, (size_t)(end - at), 0, path, err)
+            : sgt_fail(err, SGT_EFORMAT,
+                       "%s: has %lld bytes, but %" PRIu64 " were written (--force starts over)",
+                       path, (long long)size, end - at);
     close(fd);
     if (rc < 0) return rc;
     for (uint64_t i = 0; i < c->documents && end - at >= sizeof(head); i++) {

@@ -154,7 +154,7 @@ static int find_shard(const parts *p, int split, uint64_t k, uint64_t tokens, sg
     const int rc = sgt_out_find_shard(&p->out, split, k, &s, err);
     if (rc <= 0 || s.tokens == tokens) return rc;
     return sgt_fail(err, SGT_EFORMAT,
-                    "%s/%s: %" PRIu64 " tokens, expected %" PRIu64 " (--force starts over)",
+                    "%s/%s: has %" PRIu64 " tokens, expected %" PRIu64 " (--force starts over)",
                     p->out.shards, s.file, s.tokens, tokens);
 }
 
@@ -190,7 +190,7 @@ static int make_share(parts *p, int split, sgt_order *order, sgt_error *err)
     const uint64_t size = sgt_pipeline_shard_tokens(p->o), all = sgt_order_tokens(order);
     const uint64_t count = (all + size - 1) / size;
     if (count > SGT_WRITER_SHARDS)
-        return sgt_fail(err, SGT_EUSAGE, "more than %d shards (take more --shard-tokens)",
+        return sgt_fail(err, SGT_EUSAGE, "more than %d shards (use a larger --shard-tokens)",
                         SGT_WRITER_SHARDS);
     p->shards[split] = count;
     for (uint64_t k = count * p->share / p->shares; k < count * (p->share + 1) / p->shares; k++) {
@@ -483,10 +483,9 @@ static int finish(parts *p, sgt_tokenize_result *result, sgt_error *err)
      * can remove parts during that time. */
     if (!rc) result->waiting = count_missing(p);
     if (!rc && result->waiting && p->together)
-        rc =
-            sgt_fail(err, SGT_EIO,
-                     "%s: the part of another rank is not there (all ranks need one shared folder)",
-                     p->out.work);
+        rc = sgt_fail(err, SGT_EIO,
+                      "%s: the part of another rank is missing (all ranks must share one folder)",
+                      p->out.work);
     if (rc < 0 || result->waiting) return rc;
     if (!p->together) rc = sgt_out_alone(&p->out, p->r, err);
     if (!rc && !p->share && !p->r->corpus->stream) rc = check_inputs(p, err);
@@ -516,7 +515,7 @@ static char *with_ranks(const parts *p, const char *options)
 static int check(const parts *p, sgt_error *err)
 {
     if (p->ranks > SGT_OUT_PARTS)
-        return sgt_fail(err, SGT_EUSAGE, "ranks: %" PRIu32 " are more than %d", p->ranks,
+        return sgt_fail(err, SGT_EUSAGE, "ranks: %" PRIu32 " is too many (at most %d)", p->ranks,
                         SGT_OUT_PARTS);
     if (p->r->corpus->stream && p->ranks > 1)
         return sgt_fail(

@@ -176,7 +176,8 @@ int sgt_pairs_make(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, ui
         const int rc = try_factors(p, halves, first, end, factors, log++, err);
         if (rc) return rc < 0 ? rc : SGT_OK;
     }
-    return sgt_fail(err, SGT_ENOMEM, "vocabulary: no table for its %u merges", end - first);
+    return sgt_fail(err, SGT_ENOMEM, "vocabulary: cannot build the table of its %u merges",
+                    end - first);
 }
 
 /* ---- the trie ----
@@ -540,24 +541,23 @@ void sgt_vocab_say(const sgt_vocab *v, const sgt_notice *n)
     const uint8_t *marker =
         v->marker ? sgt_vocab_token(v, (uint32_t)(v->marker - 1), &length) : NULL;
     if (marker)
-        sgt_say(
-            n,
-            "%s: %.*s in text is tokenized as text, not as the token of that name (the file does "
-            "not call it special)",
-            v->name, (int)length, (const char *)marker);
+        sgt_say(n,
+                "%s: %.*s in text is tokenized as ordinary text, not as the token of that name "
+                "(the file does not mark it as special)",
+                v->name, (int)length, (const char *)marker);
     if (v->ignored)
         sgt_say(n,
-                "%s: its settings of truncation and padding are ignored: documents are tokenized "
-                "whole, and nothing is appended to them",
+                "%s: its truncation and padding settings are ignored: documents are neither cut "
+                "nor padded",
                 v->name);
     if (v->assumed && v->fingerprint != SGT_GPT2_FINGERPRINT)
         sgt_say(n,
-                "%s: does not say what splits text before merging: GPT-2's pattern is used "
-                "(--pattern gives another, such as cl100k or o200k)",
+                "%s: has no pattern that splits text before merging, so GPT-2's is used (--pattern "
+                "selects another, such as cl100k or o200k)",
                 v->name);
     if (!v->rule.regex)
-        sgt_say(n, "pattern: transformers may split text otherwise by OUT's tokenizer.json (its "
-                   "library reads some patterns differently)");
+        sgt_say(n, "pattern: with OUT's tokenizer.json, transformers may split text differently "
+                   "(its library reads some patterns differently)");
 }
 
 const uint8_t *sgt_vocab_token(const sgt_vocab *v, uint32_t id, size_t *n)
@@ -578,8 +578,8 @@ int sgt_decode(const sgt_vocab *v, const void *ids, size_t count, char **text, s
         const uint32_t id = sgt_id_at(ids, v->width, i);
         if (id >= v->size)
             return sgt_fail(err, SGT_EFORMAT,
-                            "token %zu: id %" PRIu32 " is not in the vocabulary %s (below %" PRIu32
-                            ")",
+                            "token %zu: id %" PRIu32
+                            " is not in the vocabulary %s (its ids are below %" PRIu32 ")",
                             i, id, v->name, v->size);
         /* The sum cannot overflow 64 bits: a token has less than 2^24 bytes, and an array of 2^40
          * ids would not fit in memory. */

@@ -70,13 +70,14 @@ static int add_token(sgt_vocab_parts *p, uint64_t id, int added, const void *l, 
     uint8_t *s = p->bytes + p->used;
     if (id >= SGT_MOST_IDS)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: id %" PRIu64 ": a vocabulary of sgt has at most %u ids", p->path, id,
-                        SGT_MOST_IDS);
+                        "%s: id %" PRIu64 " is too large (sgt supports at most %u ids)", p->path,
+                        id, SGT_MOST_IDS);
     if (p->tokens[id].n)
         return sgt_fail(err, SGT_EFORMAT, "%s: two tokens have id %" PRIu64, p->path, id);
     if (!ln) return sgt_fail(err, SGT_EFORMAT, "%s: token %" PRIu64 " is empty", p->path, id);
     if (ln > MAX_BYTES - p->used || rn > MAX_BYTES - p->used - ln)
-        return sgt_fail(err, SGT_EFORMAT, "%s: tokens of more than %zu bytes", p->path, MAX_BYTES);
+        return sgt_fail(err, SGT_EFORMAT, "%s: its tokens have more than %zu bytes together",
+                        p->path, MAX_BYTES);
     memcpy(s, l, ln);
     memcpy(s + ln, r, rn);
     if (!added) name = find_name(p, s, ln + rn);
@@ -106,7 +107,7 @@ int sgt_vocab_parts_merge(sgt_vocab_parts *p, uint32_t left, uint32_t right, uin
                           sgt_error *err)
 {
     if (p->merge_count == MAX_MERGES)
-        return sgt_fail(err, SGT_EFORMAT, "%s: more than %zu merges", p->path, MAX_MERGES);
+        return sgt_fail(err, SGT_EFORMAT, "%s: has more than %zu merges", p->path, MAX_MERGES);
     const int rc = sgt_reserve(&p->merges, &p->merge_room, p->merge_count + 1, sizeof *p->merges,
                                p->path, err);
     if (!rc) p->merges[p->merge_count++] = (sgt_vocab_merge){left, right, made};
@@ -230,7 +231,7 @@ static int check_ids(const sgt_vocab_parts *p, sgt_error *err)
 {
     for (uint32_t id = 0; id < p->size; id++)
         if (!p->tokens[id].n)
-            return sgt_fail(err, SGT_EFORMAT, "%s: no token has id %u, and there are ids up to %u",
+            return sgt_fail(err, SGT_EFORMAT, "%s: no token has id %u, but ids go up to %u",
                             p->path, id, p->size - 1);
     return SGT_OK;
 }
@@ -259,8 +260,8 @@ static int order_bytes(builder *b, sgt_error *err)
         const uint32_t id = sgt_vocab_parts_find(b->p, &byte, 1);
         if (id == SGT_NO_TOKEN)
             return sgt_fail(err, SGT_EFORMAT,
-                            "%s: is not byte-level: no token is the byte 0x%02X alone", b->p->path,
-                            byte);
+                            "%s: is not byte-level: no token consists of only the byte 0x%02X",
+                            b->p->path, byte);
         b->order[id] = b->v->halves[i][0] = b->v->halves[i][1] = i;
         b->v->byte_id[byte] = (uint16_t)i;
         b->v->ids[i] = id;
@@ -318,9 +319,10 @@ static int order_listed(builder *b, sgt_error *err)
         else if (b->order[m->made] == SGT_NO_TOKEN &&
                  sgt_stay_apart((const uint32_t(*)[2])b->v->halves, merged_by, b, l, r)) {
             if (b->awaited[m->made])
-                return sgt_fail(err, SGT_EFORMAT,
-                                "%s: merge %zu makes token %u (%s), which an earlier merge joins",
-                                p->path, i + 1, m->made, shown(p, m->made, text, sizeof text));
+                return sgt_fail(
+                    err, SGT_EFORMAT,
+                    "%s: merge %zu makes token %u (%s), which an earlier merge already uses",
+                    p->path, i + 1, m->made, shown(p, m->made, text, sizeof text));
             make_token(b, m->made, l, r);
         }
     }
@@ -342,7 +344,8 @@ static int make_ranked(builder *b, uint32_t id, uint32_t half, sgt_error *err)
     size_t n = t->n, least;
     if (n > MAX_RANKED)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: token %u has %zu bytes, more than %d (give its merges as well)",
+                        "%s: token %u has %zu bytes, more than the %d allowed without merges (use "
+                        "a file that lists them)",
                         b->p->path, id, n, MAX_RANKED);
     if (n < 2) return 1; /* a single byte needs no merge */
     for (size_t i = 0; i < n; i++) {
@@ -428,8 +431,9 @@ static int make_late(builder *b, sgt_error *err)
     if (!may_clash(b, root)) return SGT_OK;
     char text[300];
     const uint32_t id = b->v->ids[b->v->made - 1];
-    return sgt_fail(err, SGT_EFORMAT, "%s: token %u (%s): its merge has two places in the order",
-                    b->p->path, id, shown(b->p, id, text, sizeof text));
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: token %u (%s): its place in the order of merges is ambiguous", b->p->path,
+                    id, shown(b->p, id, text, sizeof text));
 }
 
 /* Return 1 if the listed merges contain no more information than ranks. This is so if the merged

@@ -65,11 +65,11 @@ static int append_merge(source *s, size_t l, size_t n, sgt_error *err)
     const int known = left != SGT_NO_TOKEN && right != SGT_NO_TOKEN;
     if (known && !s->vocab.bytes) return sgt_vocab_parts_join(p, left, right, err);
     if (known && made != SGT_NO_TOKEN) return sgt_vocab_parts_merge(p, left, right, made, err);
-    return sgt_fail(err, SGT_EFORMAT, "%s: merge %zu: %s is not a token of the vocabulary", p->path,
+    return sgt_fail(err, SGT_EFORMAT, "%s: merge %zu: %s is not in the vocabulary", p->path,
                     p->merge_count + 1,
-                    left == SGT_NO_TOKEN    ? "its left side"
-                    : right == SGT_NO_TOKEN ? "its right side"
-                                            : "what it makes");
+                    left == SGT_NO_TOKEN    ? "its left token"
+                    : right == SGT_NO_TOKEN ? "its right token"
+                                            : "its result");
 }
 
 /* Append the merge of the tokens left[left_n] and right[right_n], which are in the byte alphabet.
@@ -100,10 +100,10 @@ static int read_merges(source *s, sgt_error *err)
         number++;
         if (number == 1 && len >= 8 && !memcmp(line, "#version", 8)) continue;
         if ((rc = add_merge_line(s, line, len, err)) == 1)
-            return sgt_fail(err, SGT_EFORMAT,
-                            "%s: line %zu: expected two tokens in GPT-2's byte alphabet, a space "
-                            "between them",
-                            s->merges.path, number);
+            return sgt_fail(
+                err, SGT_EFORMAT,
+                "%s: line %zu: expected two tokens in GPT-2's byte alphabet, separated by a space",
+                s->merges.path, number);
     }
     return rc;
 }
@@ -337,11 +337,10 @@ static int find_known(const struct known **found, const sgt_vocab_parts *p, sgt_
         if (k->ranks[0] == hash) *found = k;
     for (const struct known *k = known; k < end && !*found && !p->rule; k++)
         if (k->ranks[1] == begins && p->size < k->size)
-            return sgt_fail(
-                err, SGT_EFORMAT,
-                "%s: begins as the ranks of %s do, and ends after %u of them: was it cut off? "
-                "(--pattern takes it as a vocabulary of its own)",
-                p->path, k->name, p->size);
+            return sgt_fail(err, SGT_EFORMAT,
+                            "%s: begins like the ranks of %s, but ends after %u of them: is it "
+                            "truncated? (--pattern accepts it as a separate vocabulary)",
+                            p->path, k->name, p->size);
     return SGT_OK;
 }
 
@@ -395,7 +394,7 @@ static int refuse(const sgt_vocab_parts *p, const char *what, const char *why, s
 static const char *type_of(const json_t *o)
 {
     const char *type = json_string_value(json_object_get(o, "type"));
-    return type ? type : "of no type";
+    return type ? type : "an unknown type";
 }
 
 /* Set p->rule to the pattern of a Split, in PCRE2's syntax. The pattern is the member "pcre2" if
@@ -406,8 +405,8 @@ static int read_regex(sgt_vocab_parts *p, const json_t *o, const char *regex, sg
     const char *pcre2 = p->rule ? NULL : json_string_value(json_object_get(o, "pcre2"));
     if ((p->rule = pcre2 ? pcre2 : sgt_rule_from_regex(p->rule, regex))) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
-                    "%s: its pattern is not one that sgt knows (--pattern gives it, by a name "
-                    "such as cl100k or in PCRE2's syntax)",
+                    "%s: its pattern is unknown to sgt (pass it with --pattern, by a name such as "
+                    "cl100k or in PCRE2 syntax)",
                     p->path);
 }
 
@@ -423,10 +422,10 @@ static int read_split(sgt_vocab_parts *p, const json_t *o, sgt_error *err)
         const int rc = read_regex(p, o, regex, err);
         if (rc || !inverted || sgt_rule_of(p->rule).by != SGT_RULE_PCRE2) return rc;
     }
-    return refuse(p, "pre_tokenizer: ",
-                  "of Split, sgt supports only a Regex whose matches are Isolated (--pattern "
-                  "replaces it)",
-                  err);
+    return refuse(
+        p, "pre_tokenizer: ",
+        "Split is supported only with a Regex whose matches are Isolated (--pattern replaces it)",
+        err);
 }
 
 /* Read a ByteLevel, which writes bytes in the byte alphabet. It also splits by GPT-2's rule, unless
@@ -437,7 +436,7 @@ static int read_byte_level(sgt_vocab_parts *p, const json_t *o, int *found, sgt_
     *found = 1;
     if (!json_is_false(json_object_get(o, "add_prefix_space")))
         return refuse(p, "pre_tokenizer: ",
-                      "ByteLevel with add_prefix_space changes the text (--pattern leaves it)",
+                      "ByteLevel with add_prefix_space changes the text (--pattern replaces it)",
                       err);
     if (json_is_false(regex)) {
         /* no step splits the text, so the whole text is one piece */
@@ -445,8 +444,10 @@ static int read_byte_level(sgt_vocab_parts *p, const json_t *o, int *found, sgt_
         return SGT_OK;
     }
     if (p->rule)
-        return refuse(p, "pre_tokenizer: ",
-                      "Split, and then ByteLevel's own pattern (--pattern gives one instead)", err);
+        return refuse(
+            p, "pre_tokenizer: ",
+            "Split followed by ByteLevel's own pattern is not supported (--pattern replaces both)",
+            err);
     return SGT_OK;
 }
 
@@ -473,10 +474,11 @@ static int read_rule(sgt_vocab_parts *p, const json_t *root, sgt_error *err)
     int found = 0, rc;
     if (p->rule) return SGT_OK; /* a rule given by the caller overrides the file's rule */
     if (!json_is_object(o))
-        return refuse(p, "is not byte-level: ", "has no pre_tokenizer (--pattern gives one)", err);
+        return refuse(p, "is not byte-level: ", "it has no pre_tokenizer (--pattern replaces it)",
+                      err);
     if ((rc = read_pre_tokenizer(p, o, &found, err)) < 0) return rc;
     return found ? SGT_OK
-                 : refuse(p, "is not byte-level: ", "its pre_tokenizer holds no ByteLevel", err);
+                 : refuse(p, "is not byte-level: ", "its pre_tokenizer contains no ByteLevel", err);
 }
 
 /* Return 1 if a setting of a tokenizer.json is present and not null. */
@@ -494,8 +496,9 @@ static int read_normalizer(sgt_vocab_parts *p, const json_t *root, sgt_error *er
     if (!strcmp(type_of(o), "NFC")) p->normalize = SGT_NORMALIZE_NFC;
     else if (!strcmp(type_of(o), "NFKC")) p->normalize = SGT_NORMALIZE_NFKC;
     else
-        return sgt_fail(err, SGT_EFORMAT, "%s: normalizer: %s is not supported (NFC, NFKC)",
-                        p->path, type_of(o));
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: normalizer: %s is not supported (only NFC and NFKC are)", p->path,
+                        type_of(o));
     return SGT_OK;
 }
 
@@ -526,13 +529,13 @@ static int read_added(sgt_vocab_parts *p, const json_t *root, json_t *names, sgt
         const char *text = json_string_value(json_object_get(o, "content"));
         const json_t *id = json_object_get(o, "id");
         if (!text || !json_is_integer(id) || json_integer_value(id) < 0)
-            return sgt_fail(err, SGT_EFORMAT, "%s: added_tokens: number %zu lacks content or id",
+            return sgt_fail(err, SGT_EFORMAT, "%s: added_tokens: entry %zu lacks content or id",
                             p->path, i + 1);
         const int special = json_is_true(json_object_get(o, "special"));
         if (!special && !is_marker(text))
             return sgt_fail(err, SGT_EFORMAT,
-                            "%s: added_tokens: %lld (%s) is not special: it would have to be found "
-                            "in text before merging, which sgt does not do",
+                            "%s: added_tokens: token %lld (%s) is not special, and sgt does not "
+                            "search text for such tokens before merging",
                             p->path, (long long)json_integer_value(id), text);
         const uint64_t number = (uint64_t)json_integer_value(id);
         if (!special && !p->marker) p->marker = number + 1;
@@ -559,12 +562,12 @@ static int read_model(source *s, const json_t *model, const json_t *names, sgt_e
         return refuse(p, "its model", " has no vocab or no merges", err);
     for (i = 0; i < 2; i++) {
         const char *affix = json_string_value(json_object_get(model, affixes[i]));
-        if (affix && *affix) return refuse(p, "is not byte-level: ", affixes[i], err);
+        if (affix && *affix) return refuse(p, "is not byte-level: it sets ", affixes[i], err);
     }
     if (json_is_true(json_object_get(model, "byte_fallback")))
-        return refuse(p, "is not byte-level: ", "byte_fallback", err);
+        return refuse(p, "is not byte-level: it sets ", "byte_fallback", err);
     if (json_is_number(dropout) && json_number_value(dropout) > 0)
-        return refuse(p, "its model", " has dropout", err);
+        return refuse(p, "its model", " uses dropout", err);
     p->whole = json_is_true(json_object_get(model, "ignore_merges"));
     if ((rc = read_tokens(s, p->path, vocab, names, err)) < 0) return rc;
     json_array_foreach(json_object_get(model, "merges"), i, merge)
@@ -615,8 +618,10 @@ static int read_tekken(source *s, sgt_error *err)
                      all = number_of(config, "default_vocab_size");
     sgt_vocab_parts *p = &s->parts;
     if (special < 0 || all < special)
-        return sgt_fail(err, SGT_EFORMAT, "%s: config: no number of special tokens, or of all",
-                        p->path);
+        return sgt_fail(
+            err, SGT_EFORMAT,
+            "%s: config: default_num_special_tokens or default_vocab_size is missing or invalid",
+            p->path);
     int rc = pattern && !p->rule ? read_regex(p, config, pattern, err) : SGT_OK;
     p->assumed = !pattern;
     p->ranks = 1; /* set even if there is a merges.txt */
@@ -675,8 +680,7 @@ static int read_named(source *s, const char *path, char folder[SGT_PATH], sgt_er
     if (stat(path, &st) < 0)
         return sgt_fail_path(
             err, path,
-            "name gpt2, or a vocabulary's file: a model's tokenizer.json, or tiktoken's, such as "
-            "o200k_base.tiktoken");
+            "pass gpt2, a model's tokenizer.json, or a tiktoken file such as o200k_base.tiktoken");
     if (!S_ISDIR(st.st_mode)) {
         snprintf(folder, SGT_PATH, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
         snprintf(t->path, SGT_PATH, "%s", path);
@@ -749,7 +753,7 @@ static int check_rule(const char *path, const char *rule, const char *given, sgt
         if (rc && err) *err = why;
         return rc;
     }
-    return sgt_fail(err, SGT_EFORMAT, "%s: its %s (--pattern gives another)", path, why.text);
+    return sgt_fail(err, SGT_EFORMAT, "%s: its %s (--pattern replaces it)", path, why.text);
 }
 
 /* Create the built-in vocabulary of GPT-2. `rule` replaces its split rule unless it is NULL. */
@@ -791,8 +795,8 @@ int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_erro
         !strcmp(path, "gpt2") ? load_gpt2(out, rule, err) : load_file(out, path, rule, err);
     if (rc < 0)
         sgt_fail_hint(err, rc,
-                      "expected a complete byte-level BPE: tokenizer.json, merges.txt, vocab.json "
-                      "or .tiktoken");
+                      "expected a complete byte-level BPE vocabulary: tokenizer.json, merges.txt, "
+                      "vocab.json or .tiktoken");
     return rc;
 }
 
@@ -803,11 +807,10 @@ int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err)
     sgt_vocab *v = *out;
     if (o->normalize != SGT_NORMALIZE_AS_VOCAB) v->normalize = o->normalize;
     if (!o->special_eot || !v->eot_setting) return SGT_OK;
-    rc =
-        sgt_fail(err, SGT_EFORMAT,
-                 "%s: added_tokens: %s has %s: true, which --special eot does not apply (set it to "
-                 "false, or leave --special eot out)",
-                 o->vocab, v->eot_text, v->eot_setting);
+    rc = sgt_fail(err, SGT_EFORMAT,
+                  "%s: added_tokens: %s has %s: true, which --special eot does not support (set it "
+                  "to false, or omit --special eot)",
+                  o->vocab, v->eot_text, v->eot_setting);
     sgt_vocab_free(v);
     *out = NULL;
     return rc;

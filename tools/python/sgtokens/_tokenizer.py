@@ -139,7 +139,7 @@ class Tokenizer:
             disallowed_special = (disallowed_special,)
         for word in disallowed_special:
             if as_bytes(word) in data:
-                raise ValueError(f"the text holds {word!r}, which is disallowed as special token")
+                raise ValueError(f"the text contains {word!r}, a disallowed special token")
         if not allowed:
             return self.encode_ordinary(data)
         longest = sorted(map(str.encode, allowed), key=len, reverse=True)
@@ -162,7 +162,7 @@ class Tokenizer:
         thread per core, or as many as a CPU quota or OMP_NUM_THREADS allows. The ids of several
         texts share an array of about 200 KB: if you keep few of many texts, copy their ids."""
         if isinstance(text, (str, bytes)):
-            raise TypeError("encode_batch takes a list of texts; encode takes one text")
+            raise TypeError("encode_batch expects a list of texts (encode one text with encode)")
         check_range("num_threads", num_threads or 0, 0, 1024)
         texts = list(text)
         threads = max(min(num_threads or default_threads(), len(texts)), 1)
