@@ -171,7 +171,7 @@ endef
 STRESS := loader saver ranks pipeline
 $(eval $(call single,stress-loader,loader/stress/stress loader/faults,loader))
 $(eval $(call single,stress-saver,train/stress/stress,train kernels loader))
-$(eval $(call single,stress-ranks,train/stress/ranks train/ranks_fixture,train kernels loader))
+$(eval $(call single,stress-ranks,train/stress/ranks train/ranks_fixture train/fixture,train kernels loader))
 $(eval $(call single,stress-pipeline,tokenize/stress/stress tokenize/piece,tokenize loader))
 
 coverage:                              ## which lines of tokenize, loader and train the tests run (SHOW=FILE: lines that never ran)

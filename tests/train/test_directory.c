@@ -46,21 +46,6 @@ Test(directory, what_is_not_whole_is_passed_over)
                "whole/step-00000004/optimizer.safetensors");
 }
 
-/* A warning names the damaged checkpoint before it is removed. */
-Test(directory, a_damaged_checkpoint_is_named_before_its_run_is_started_over)
-{
-    sgt_error err;
-    must_train(tiny(2), "r", 0);
-    cr_assert_eq(truncate(in_folder("r/step-00000002/model.safetensors"), 9), 0);
-    must_train(tiny(1), "r", 0);
-    cr_expect(strstr(warned, "skipped an incomplete checkpoint: "), "%s", warned);
-    cr_expect(exists("r/step-00000001") && !exists("r/step-00000002"));
-    /* if a run is refused, there is only the error, and not this warning */
-    must(sgt_make_folders(in_folder("r/step-00000009"), why));
-    cr_expect_eq(train(tiny(3), "r", 0, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-    cr_expect_str_empty(warned);
-}
-
 /* Two processes start at once, and neither has seen a checkpoint. The one that opens the run second
  * must not remove what the first has saved. */
 Test(directory, what_another_process_has_just_saved_stays)

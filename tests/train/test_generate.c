@@ -93,9 +93,8 @@ static double loss_of(const float *logits, size_t V, int32_t target)
     return max + log(sum) - (double)logits[target];
 }
 
-/* Compare losses with the training step's. The mean loss must be within the training step's bound
- * of the exact value. One position's loss is compared with a backend that may itself be that far
- * off, so its bound is twice as large. */
+/* Compare the loss of each position with the training step's evaluation. That may itself be off by
+ * 5e-6, so the bound is twice as large. */
 static void against_the_step(const char *name, sgt_gelu_kind gelu)
 {
     scoped(fixture) f;
@@ -107,19 +106,15 @@ static void against_the_step(const char *name, sgt_gelu_kind gelu)
     o.dropout = 0;
     scoped(sgt_backend) *b = fixture_open(&f, &o);
     sgt_batch rows = {.inputs = f.x, .targets = f.y, .losses = losses};
-    double sum, mean = 0;
-    uint64_t counted, count = 0;
+    double sum;
+    uint64_t counted;
     must(b->eval(b, &rows, &sum, &counted, why));
     for (size_t i = 0; i < n; i++) {
         if (o.ignoring && f.y[i] == o.ignore) continue;
         double loss = loss_of(logits + i * V, V, f.y[i]);
         cr_expect_float_eq(loss, (double)losses[i], 1e-5, "%s, position %zu: %.9f, not %.9f", name,
                            i, loss, (double)losses[i]);
-        mean += loss, count++;
     }
-    mean /= (double)count;
-    if (f.options.dropout == 0)
-        cr_expect_float_eq(mean, f.loss[0], 5e-6, "%s: %.9f, not %.9f", name, mean, f.loss[0]);
 }
 
 Test(generate, a_cache_gives_what_the_training_step_computes)

@@ -46,36 +46,3 @@ Test(resume, stopped_before_the_first_step)
     cr_expect(strstr(said, "/r has no checkpoint to resume from: starting at step 0\n"), "%s",
               said);
 }
-
-/* The run was killed after the last checkpoint was renamed to its final name, and before an older
- * one was removed. */
-Test(resume, what_the_last_save_left_goes)
-{
-    sgt_config s = tiny(3);
-    s.save_every = s.keep = 1;
-    must_train(s, "r", 0);
-    must_train(tiny(2), "older", 0);
-    char *from = strdup(in_folder("older/step-00000002"));
-    cr_assert_eq(rename(from, in_folder("r/step-00000002")), 0);
-    free(from);
-    must_train(s, "r", 1);
-    cr_expect(!exists("r/step-00000002"));
-    cr_expect(exists("r/step-00000003/state.json"));
-}
-
-Test(resume, another_machine_is_said_aloud)
-{
-    must_train(tiny(2), "r", 0);
-    size_t n;
-    char *text = get_file("r/step-00000002/state.json", &n), *at = strstr(text, "\"library\": \"");
-    cr_assert(at);
-    memcpy(at + strlen("\"library\": \""), "an", 2);
-    cr_assert((at = strstr(text, "\n  \"xxh3\": ")), "its own sum is the last thing it says");
-    memcpy(at, "\n  \"none\": ", 11); /* an older version wrote no checksum */
-    put_file("r/step-00000002/state.json", text, n);
-    free(text);
-    must_train(tiny(3), "r", 1);
-    cr_expect(
-        strstr(warned, "results will differ in the last bits from those of an uninterrupted run"),
-        "%s", said);
-}

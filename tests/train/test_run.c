@@ -49,17 +49,6 @@ Test(run, the_curve_of_many_layers_and_long_rows, .timeout = 600)
 
 /* ---- speed ---- */
 
-/* Known figures for gpt2 with 50,304 ids: 741.4 million operations for weights, 113.2 for attention
- * at T=1024. */
-Test(run, operations_of_a_token)
-{
-    sgt_model m;
-    cr_assert_eq(sgt_model_named(&m, "gpt2", NULL), 0);
-    m.vocab = 50304;
-    cr_expect_eq(sgt_flops_per_token(&m, 1024), 741408768.0 + 113246208.0);
-    cr_expect_eq(sgt_flops_per_token(&m, 512), 741408768.0 + 56623104.0);
-}
-
 /* On a CPU whose cores are busy, the measured peak speed may be too low. A step that is faster
  * raises it. On a GPU, steps do not raise it, because their metrics come late. */
 Test(run, mfu_is_never_above_1)

@@ -46,36 +46,6 @@ Test(settings, json_and_back)
     cr_expect_str_eq(again, text);
 }
 
-/* The keys of options.json must keep their order. */
-Test(settings, the_keys_of_options_json)
-{
-    static const char keys[] =
-        "data init model loader sampling pad-id workers device threads cpu batch-size seq-len "
-        "grad-accum steps lr min-lr warmup schedule optimizer optimizer-state betas weight-decay "
-        "grad-clip "
-        "skip-spikes dropout ignore-index precision loss-scale recompute memory-limit gelu no-tie "
-        "document-mask attention batching no-overlap sync-metrics no-fuse no-graphs no-pad-vocab "
-        "variant deterministic eval-every save-every keep seed overfit-batch ";
-    char found[sizeof keys] = "";
-    sgt_config s;
-    sgt_config_default(&s);
-    for (int i = 0; i < SGT_SETTINGS; i++) {
-        const sgt_option *row = &sgt_config_rows[i];
-        void *at = (char *)&s + row->offset;
-        s.given[i] = 1;
-        if (row->kind == SGT_OPT_TEXT) *(const char **)at = "x";
-        else if (row->kind == SGT_OPT_COUNT || row->kind == SGT_OPT_SIZE) *(uint64_t *)at = 1;
-        else if (row->kind == SGT_OPT_REAL) *(double *)at = 1;
-        else *(int *)at = row->kind == SGT_OPT_FLAG;
-    }
-    s.step.precision = SGT_PRECISION_FP16;
-    s.sampling = SGT_SAMPLING_DOCUMENTS;
-    scoped_memory char *json = sgt_config_json(&s);
-    for (char *line = strtok(json, "\n"); line; line = strtok(NULL, "\n"))
-        if (*line == ' ') strncat(strncat(found, line + 3, strcspn(line + 3, "\"")), " ", 2);
-    cr_expect_str_eq(found, keys);
-}
-
 Test(settings, wrong_files_are_refused)
 {
     static const struct {

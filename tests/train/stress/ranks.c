@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "tests/stress.h"
+#include "tests/train/fixture.h"
 #include "tests/train/ranks_fixture.h"
 #include "train/backend.h"
 
@@ -51,19 +52,6 @@ static void initialize(sgt_backend *b, const sgt_model *m)
     free(x);
 }
 
-static float *state(sgt_backend *b, const sgt_model *m, sgt_state what)
-{
-    sgt_error err;
-    float *x = calloc(sgt_model_floats(m), sizeof *x);
-    if (!x) fail("state", "out of memory");
-    for (size_t i = 0; i < sgt_model_tensors(m); i++) {
-        sgt_tensor t;
-        sgt_model_tensor(m, i, &t);
-        if (b->get(b, what, i, 0, t.count, x + t.offset, &err) < 0) fail("get", err.text);
-    }
-    return x;
-}
-
 static void step(sgt_backend *b, sgt_batch *rows, const job *j, const sgt_ranks *r, uint64_t s)
 {
     sgt_error err;
@@ -94,14 +82,14 @@ static void work(void *ctx, sgt_ranks *r)
     initialize(b, &o.model);
     for (uint64_t s = 0; s < j->steps; s++) {
         step(b, &rows, j, r, s);
-        if (s % 4 == 3) free(state(b, &o.model, SGT_PARAMETERS));
+        if (s % 4 == 3) free(flat_state(b, &o.model, SGT_PARAMETERS));
         if (s % 4 != 1) continue;
         if (b->eval(b, &rows, &loss, &targets, &err) < 0) fail("an evaluation", err.text);
         seen->losses += loss;
         if (s % 8 == 5) initialize(b, &o.model); /* other ranks may still evaluate */
     }
     for (int what = SGT_PARAMETERS; what <= SGT_MOMENT2; what++)
-        seen->state[what] = state(b, &o.model, (sgt_state)what);
+        seen->state[what] = flat_state(b, &o.model, (sgt_state)what);
     b->close(b);
 }
 
