@@ -58,8 +58,7 @@ check() { # RUN OPTION...
     same .one .two
     rises_and_falls
     agrees "$@"
-    [ "$(column live weights | sort -u | wc -l)" -eq 1 ] || fail 'weights come and go'
-    [ "$(column live moments | sort -u | wc -l)" -eq 1 ] || fail 'moments come and go'
+    for kind in weights moments; do [ "$(column live $kind | sort -u | wc -l)" -eq 1 ] || fail "$kind come and go"; done
 }
 
 both() { # DEVICE
