@@ -1,11 +1,12 @@
-/* test_run.c: whole runs through sgt_train: curves of 200 steps, MFU, defaults. */
-#include <criterion/criterion.h>
+/* test_run.c: whole runs through sgt_train: curves of 200 steps, MFU, defaults, runs that are stopped
+ * and resumed. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "train/run/checkpoint.h"
+#include "tests/expect.h"
 #include "tests/train/fixture.h"
 #include "tests/train/folder.h"
 #include "tests/train/run_fixture.h"
@@ -90,4 +91,42 @@ Test(run, defaults_follow_from_data_and_model)
     cr_expect(strstr(said, "learning rate 0.00284, chosen for you: 0.00402 for 0.0271 million "
                            "parameters \u00d7 (16/64 rows per step)^0.25 (set it with --lr)"),
               "%s", said);
+}
+
+/* ---- stopped and resumed ---- */
+
+TestSuite(resume, .init = make_data, .fini = remove_folder);
+
+Test(resume, stopped_and_resumed_is_undisturbed)
+{
+    sgt_error err;
+    sgt_training_result r;
+    must_train(tiny(12), "whole", 0);
+    expect_failure(train(tiny(12), "cut", 0, 0, 5, &r, why), SGT_ESTOPPED,
+                   "interrupted after step 5 of 12 (--resume continues from there)");
+    cr_expect_str_eq(r.checkpoint, in_folder("cut/step-00000005"));
+    cr_expect_eq(r.steps, 5);
+    sgt_training_result_free(&r);
+    cr_assert_eq(train(tiny(12), "cut", 1, 0, 6, NULL, &err), SGT_ESTOPPED);
+    must_train(tiny(12), "cut", 1);
+    same_facts("whole", "cut");
+    same_bytes("whole/step-00000012/model.safetensors", "cut/step-00000012/model.safetensors");
+    same_bytes("whole/step-00000012/optimizer.safetensors",
+               "cut/step-00000012/optimizer.safetensors");
+    same_bytes("whole/step-00000012/state.json", "cut/step-00000012/state.json");
+}
+
+/* A signal arrives during set-up. */
+Test(resume, stopped_before_the_first_step)
+{
+    sgt_training_result r;
+    sgt_stop stop = {1};
+    sgt_train_options o = {.run = in_folder("r"), .stop = &stop};
+    sgt_config s = tiny(4);
+    expect_failure(sgt_train(&s, &o, &r, why), SGT_ESTOPPED, "interrupted before the first step");
+    cr_expect(r.steps == 0 && !r.last && !r.checkpoint);
+    sgt_training_result_free(&r);
+    must_train(tiny(4), "r", OR_START);
+    cr_expect(strstr(said, "/r has no checkpoint to resume from: starting at step 0\n"), "%s",
+              said);
 }

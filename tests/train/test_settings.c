@@ -31,9 +31,10 @@ Test(settings, json_and_back)
     s.seed = INT64_MAX;
     s.steps = 12;
     s.step.optim.weight_decay = -0.0; /* JSON's -0 is an integer, and would be read as 0 */
+    s.step.optim.grad_clip = 0.1;
     scoped_memory char *text = sgt_config_json(&s);
     cr_assert(text);
-    cr_expect(strstr(text, "\"weight-decay\": 0,") && strstr(text, "\"grad-clip\": 1,") &&
+    cr_expect(strstr(text, "\"weight-decay\": 0,") && strstr(text, "\"grad-clip\": 0.1,") &&
                   strstr(text, "\"lr\": 0.30000000000000004,"),
               "%s", text);
     cr_expect_not(strstr(text, "warmup"), "undecided settings are left out");
