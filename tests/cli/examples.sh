@@ -71,7 +71,7 @@ for library in "$LIB/libsgt-tokenize.a -lutf8proc -lpcre2-8 -lxxhash -ljansson -
 0'
     build corpus "$ROOT/tokenize/examples/corpus.c"
     run 0 ./corpus out text
-    stdout_is "out: $(field tokens set.json) tokens of 240 documents in $(field shards set.json) shards, \
+    stdout_is "out: $(field tokens set.json) tokens from 240 documents in $(field shards set.json) shards, \
 $(field val_tokens set.json) for validation"
     same_folders out expected
     run_prints_like ', already complete$' ./corpus out text

@@ -82,7 +82,7 @@ legend() {
     eval.asks) echo 'line 1: expected {"ctx": TEXT,' ;;
     train.prompts) echo '250 tokens in 50 completions' ;;
     train.prompt) echo 'line 1: expected {"prompt": TEXT, "completion": TEXT}' ;;
-    train.empty | eval-data.empty | Loader.empty) echo 'no shard has two tokens' ;;
+    train.empty | eval-data.empty | Loader.empty) echo 'every shard has fewer than two tokens' ;;
     inspect.ids) echo "tokens         $ids" ;;
     eval-data.ids) echo "tokens          $((ids - ids % 4))" ;;
     *.ids) echo "$ids tokens" ;;

@@ -253,7 +253,7 @@ rm v/tokenizer.json
 vocabulary 'v: tokens 256 and 257 are the same: ab'
 echo '{"a":0,"b":1,"ab":2}' > v/vocab.json
 most=204800 # KiB: enough for 2,097,152 merges, which a vocabulary of 1,048,576 ids may have
-vocabulary 'v: more than 2097152 merges'
+vocabulary 'v: has more than 2097152 merges'
 most=102400
 rm v/vocab.json
 truncate -s 129M v/merges.txt

@@ -39,7 +39,7 @@ grep -q '^  "dedup": true$' out/manifest.json || fail 'the manifest does not say
 ls -A out | grep -v -e bin -e idx | paste -sd' ' > names
 [ "$(cat names)" = 'manifest.json sources.jsonl tokenizer.json' ] || fail "OUT holds $(cat names)"
 run 0 sgt-inspect --quiet --verify out
-run_prints '7 duplicates left out' sgt-tokenize --shard-tokens 10k --dedup corpus told
+run_prints '7 duplicates removed' sgt-tokenize --shard-tokens 10k --dedup corpus told
 
 # ---- the same documents for any number of ranks (tests/tokenize has threads, splits and --shuffle) ----
 for i in 3 1 0 2; do run 0 sgt-tokenize --quiet --shard-tokens 10k --dedup --rank $i --ranks 4 corpus ranks; done
@@ -70,7 +70,7 @@ same_folders out2 out
 run 0 sgt-tokenize --quiet --shard-tokens 10k --dedup --rank 0 --ranks 2 corpus damaged
 truncate -s -24 damaged/.work/part-000000/documents.sgt
 run 1 sgt-tokenize --quiet --shard-tokens 10k --dedup --rank 1 --ranks 2 corpus damaged
-stderr_matches '^sgt-tokenize: damaged/\.work/part-000000/documents.sgt: [0-9]+ bytes, expected [0-9]+ of [0-9]+ '\
+stderr_matches '^sgt-tokenize: damaged/\.work/part-000000/documents.sgt: has [0-9]+ bytes, expected [0-9]+ for [0-9]+ '\
 'documents \(remove its folder, and run the command of its rank again\)$'
 rm -r damaged/.work/part-000000
 run 0 sgt-tokenize --quiet --shard-tokens 10k --dedup --rank 0 --ranks 2 corpus damaged

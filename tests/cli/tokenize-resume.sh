@@ -92,7 +92,7 @@ same_folders out undisturbed
 interrupt
 truncate -s 100 out/.work/val_[0-9]*.bin.tmp
 run 1 $again out
-stderr_matches '^sgt-tokenize: out/\.work/val_[0-9]{6}\.bin\.tmp: 100 bytes, [0-9]+ were written \(--force starts '\
+stderr_matches '^sgt-tokenize: out/\.work/val_[0-9]{6}\.bin\.tmp: has 100 bytes, but [0-9]+ were written \(--force starts '\
 'over\)$'
 run 0 $again --force out
 same_folders out undisturbed

@@ -102,7 +102,7 @@ grep -q 'openat.*/sorting/train/00000-of-00001/00000.*O_EXCL' trace && fail 'it 
 # Damage to the copied documents is found. --force copies them again.
 stop_late
 truncate -s -2 $copy/00000
-run_failure_like '^sgt-tokenize: out/\.work/sorting/train/00000-of-00001/00000: [0-9]+ bytes, [0-9]+ were written '\
+run_failure_like '^sgt-tokenize: out/\.work/sorting/train/00000-of-00001/00000: has [0-9]+ bytes, but [0-9]+ were written '\
 '\(--force starts over\)$' sgt-tokenize --quiet $options --shuffle 7 corpus out
 run 0 sgt-tokenize --quiet --force $options --shuffle 7 corpus out
 same_folders out many
