@@ -10,7 +10,7 @@
  * `row` is the row within the step, counted over all its micro-steps and ranks. If a micro-step has
  * B rows over all n ranks, micro-step m holds rows m*B .. m*B + B-1, and rank i has rows m*B + i,
  * m*B + i + n, ... `step` counts the updates begun since the run began, including those skipped
- * because of an overflow. The four sites:
+ * because of an overflow. A site is a place in the model where dropout is applied. There are four:
  *   SGT_DROP_EMBED      wte + wpe, before block 0 (layer 0)       out = factor * (wte + wpe)
  *   SGT_DROP_ATTENTION  probabilities after the softmax           out_i = sum_j factor_ij p_ij v_j
  *   SGT_DROP_PROJ       attention's output projection with its bias, before the residual addition
@@ -28,19 +28,19 @@ typedef enum sgt_dropout_site {
     SGT_DROP_FCPROJ
 } sgt_dropout_site;
 
-/* Return the element number of column c at position t of row `row`: its index among all activations
- * of the step, of shape (rows, T, C). Dropout of the embeddings and of both projections draws each
- * element's factor from this number. */
+/* Return the number of the element in column c at position t of row `row`. This is its index among
+ * all activations of the step, of shape (rows, T, C). For embeddings and both projections, the
+ * dropout factor is drawn from this number. */
 SGT_EVERYWHERE uint64_t sgt_dropout_element(uint64_t row, uint64_t t, uint64_t c, uint64_t T,
                                             uint64_t C)
 {
     return (row * T + t) * C + c;
 }
 
-/* Return the element number of an attention probability: that of query i and key j, in head h of H
- * heads of row `row`. It is the index of the probability in an array (rows, H, T, T) for all rows
- * of the step, in which the last dimension is padded to a multiple of 4. So keys 4n .. 4n + 3 of a
- * query share one random draw. */
+/* Return the element number of an attention probability: that of query i and key j in head h of row
+ * `row`. It is the index of the probability in an array (rows, H, T, T) for all rows of the step,
+ * with the last dimension padded to a multiple of 4. Therefore keys 4n .. 4n + 3 of a query share
+ * one random draw. */
 SGT_EVERYWHERE uint64_t sgt_dropout_attention_element(uint64_t row, uint64_t h, uint64_t i,
                                                       uint64_t j, uint64_t H, uint64_t T)
 {
@@ -56,8 +56,8 @@ SGT_EVERYWHERE uint64_t sgt_dropout_draw(uint64_t step, uint32_t layer, uint32_t
 }
 
 /* Return the threshold for dropping elements with probability `rate`, where 0 <= rate < 1. Each
- * element has a random 32-bit word. The element is kept if the word's upper 24 bits, as a number,
- * are at least the threshold. So the actual probability of dropping differs from `rate` by at most
+ * element has a random 32-bit number. The element is kept if the upper 24 bits of this number are
+ * at least the threshold. So the actual probability of dropping differs from `rate` by at most
  * 2^-24. */
 SGT_EVERYWHERE uint32_t sgt_dropout_limit(float rate)
 {

@@ -84,9 +84,9 @@ typedef struct sgt_kernels {
     void (*embed)(float *out, const int32_t *ids, const float *wte, const float *wpe, size_t row0,
                   size_t n, size_t T, size_t C);
 
-    /* Gradients of the embeddings, for columns c0 <= c < c1 and in ascending order of i:
+    /* Add the gradients of the embeddings, in ascending order of i, for columns c0 <= c < c1:
      *   dwte[ids[i]][c] += dout[i][c]   dwpe[i % T][c] += dout[i][c]   dout (n, C)
-     * Returns the increase of dwte's sum of squares in these columns. */
+     * Return by how much the sum of squares of dwte has grown in these columns. */
     double (*embed_backward)(float *dwte, float *dwpe, const int32_t *ids, const float *dout,
                              size_t n, size_t T, size_t C, size_t c0, size_t c1);
 
@@ -122,26 +122,27 @@ typedef struct sgt_kernels {
      * same array as x. */
     void (*dropout)(float *out, const float *x, size_t n, const sgt_dropout *d);
 
-    /* Normally distributed random numbers: out[i] = sigma sqrt(-2 ln u) cos(2 pi v). If the element
-     * number d->first + i is odd, sin replaces cos. u and v are uniform random numbers from the
-     * element's Philox draw. Four successive elements share a draw. Every CPU level gives the same
-     * bits. */
+    /* Normally distributed random numbers: out[i] = sigma sqrt(-2 ln u) cos(2 pi v), or with sin
+     * instead of cos if d->first + i, the element's number, is odd. u and v are uniform random
+     * numbers from Philox, of which one draw serves four successive elements. All CPU levels give
+     * the same bits. */
     void (*normals)(float *out, size_t n, const sgt_normals *d);
 
     /* Causal attention of one head in one sequence, with the scores s_ij = scale q_i.k_j:
      *   out_i = sum_{a_i<=j<=i} f_ij softmax_j(s_ij) v_j     lse_i = log sum_{a_i<=j<=i} exp(s_ij)
      *   q, k, v (T, D), row stride `ld` floats; out (T, D), row stride ld_out; lse (T)
-     * a_i = start[i] is the position at which the document of position i begins. It is at least
-     * start[i - 1] and at most i. If start is NULL, a_i = 0. f_ij is the dropout factor of element
-     * first + i*((T + 3)/4*4) + j, where `first` must be a multiple of 4. If drop is NULL, f_ij =
-     * 1. The kernel never stores all T x T scores. scratch must have room for attention_scratch(T,
-     * D) floats, and be SGT_ARENA_ALIGN-aligned. */
+     *   a_i      start[i], at which the document of position i begins, or 0 if `start` is NULL;
+     *            start[i - 1] <= start[i] <= i
+     *   f_ij     dropout factor of element first + i*((T + 3)/4*4) + j, where `first` must be a
+     *            multiple of 4; 1 if `drop` is NULL
+     *   scratch  attention_scratch(T, D) floats of memory, SGT_ARENA_ALIGN-aligned
+     * The kernel never stores all T x T scores. */
     void (*attention)(float *out, size_t ld_out, float *lse, const float *q, const float *k,
                       const float *v, size_t ld, size_t T, size_t D, float scale,
                       const sgt_dropout *drop, const int32_t *start, float *scratch);
 
-    /* Backward pass of attention: overwrite dq, dk and dv (T, D), with row stride ld_d, with the
-     * gradients. dout has the shape and the row stride of out. */
+    /* Backward pass of attention: set dq, dk and dv (T, D), with row stride ld_d, to the gradients
+     * of q, k and v. dout has the shape and the row stride of out. */
     void (*attention_backward)(float *dq, float *dk, float *dv, size_t ld_d, const float *dout,
                                const float *out, size_t ld_out, const float *lse, const float *q,
                                const float *k, const float *v, size_t ld, size_t T, size_t D,
@@ -151,12 +152,12 @@ typedef struct sgt_kernels {
      * backward pass. */
     size_t (*attention_scratch)(size_t T, size_t D);
 
-    /* Loss of a softmax classifier. It is used only if sgt_head_possible returns 0. Otherwise,
-     * sgt_head_run computes the loss.
+    /* Loss of a softmax classifier, used only if sgt_head_run does not support the head (see
+     * sgt_head_possible).
      *   loss_i = logsumexp(logits_i) - logits_i[target_i]
      *   logits_i := (softmax(logits_i) - onehot(target_i)) * scale in place; columns V..ld become 0
      *   logits (n, V) with row stride ld >= V; the last row, too, must have ld columns
-     * A row whose target is negative is ignored: its loss and its gradient are 0. If scale is 0,
+     * A row whose target is negative is ignored: its loss and its gradient are 0. If `scale` is 0,
      * only the loss is computed, and the logits are not changed. If a logit is NaN or +inf, the
      * loss is NaN. */
     void (*cross_entropy)(float *logits, float *loss, const int32_t *targets, size_t n, size_t V,
@@ -164,7 +165,7 @@ typedef struct sgt_kernels {
 
     /* Matrix product for few rows of x: out[i][j] = x_i . w_j + bias[j]
      *   x (n, k), w (m, k), out (n, m) with row stride ld_out floats
-     * If bias is NULL, no bias is added. The kernel reads every weight from memory only once. The
+     * If `bias` is NULL, no bias is added. The kernel reads every weight from memory only once. The
      * bits of out[i][j] depend only on x_i, w_j and bias[j], and not on n or m. In dots_bf16, w is
      * bfloat16. */
     void (*dots)(float *out, size_t ld_out, const float *x, const float *w, const float *bias,
@@ -192,13 +193,13 @@ typedef struct sgt_kernels {
 
     void (*add)(float *x, const float *y, size_t n); /* x += y */
     double (*sum_squares)(const float *x, size_t n); /* sum x^2, accumulated in double */
-    /* Update n parameters p by the formula at sgt_adamw. If copy is not NULL, also store the new
-     * parameters there in bfloat16, rounded exactly as to_bf16 does. */
+    /* Update n parameters p by the formula at sgt_adamw. If `copy` is not NULL, also store the new
+     * parameters there in bfloat16, rounded as by to_bf16. */
     void (*adamw)(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a,
                   uint16_t *copy);
-    /* Update n parameters p by the formula at sgt_adamw, like `adamw`, but with moments m and v
-     * that are stored in bfloat16. The new moments are computed in float32, and p is updated from
-     * them. Then they are stored with stochastic rounding (kernels/moments.h). */
+    /* Update n parameters p like `adamw`, but with moments m and v that are stored in bfloat16. The
+     * new moments are computed in float32, and p is updated from them. Then they are stored with
+     * stochastic rounding (kernels/moments.h). */
     void (*adamw_bf16)(float *p, uint16_t *m, uint16_t *v, const float *g, size_t n,
                        const sgt_adamw *a, const sgt_random *r, uint16_t *copy);
     void (*sgd)(float *p, float *m, const float *g, size_t n, const sgt_sgd *o);
@@ -208,25 +209,25 @@ const sgt_kernels *sgt_kernels_ref(void); /* the table of kernels/ref, which def
 /* Return the table for the CPU level that sgt_cpu() reports. Every level's table has all
  * kernels. */
 const sgt_kernels *sgt_kernels_cpu(void);
-/* Return the table for the CPU level that sgt_cpu() reports, but with attention in bfloat16 if the
- * CPU multiplies bfloat16 in AMX tiles or in AVX-512 vectors. That attention rounds all operands of
- * its matrix products to bfloat16: queries, keys, values, dout, probabilities and score gradients.
- * Everything else in attention stays float32. */
+/* Return the table for the CPU level that sgt_cpu() reports. If the CPU multiplies bfloat16, in AMX
+ * tiles or in AVX-512 vectors, the table has attention in bfloat16. This attention rounds all
+ * operands of its matrix products to bfloat16: queries, keys, values, dout, probabilities and score
+ * gradients. Everything else in it stays float32. */
 const sgt_kernels *sgt_kernels_bf16(void);
-/* Return the table for one CPU level, for tests and benchmarks. Return NULL if this machine does
- * not support the level, or if --cpu excludes it. */
+/* Return the table for one CPU level (such as AVX2), for tests and benchmarks. Return NULL if this
+ * machine does not support the level, or if --cpu excludes it. */
 const sgt_kernels *sgt_kernels_level(int level);
 
 /* ---- Matrix products ----
  *
  * C (m, n) = op(A) op(B) [+ bias (n)] [+ C], where op(X) is X or its transpose. lda, ldb and ldc
- * are the row strides, in floats, of the matrices as they are stored. The product is cut into
+ * are the row strides, in elements, of the matrices as they are stored. The product is cut into
  * tiles, each of which one thread computes. The terms of an element of C are added in the order of
- * k, wherever the tiles begin. Therefore the number of threads does not change a single bit. A run
+ * k, wherever the tiles begin. Therefore the result does not depend on the number of threads. A run
  * opens an OpenMP parallel region, so sgt_gemm_run must be called from serial code.
  *
- * If bf16 is set, A and B are bfloat16 (uint16_t). Each multiplication is exact, and sums, bias and
- * C are float32. */
+ * If `bf16` is set, A and B are bfloat16 (uint16_t). Each multiplication is exact, and sums, bias
+ * and C are float32. */
 typedef struct sgt_gemm_shape {
     size_t m, n, k;
     /* trans_a = 1: A is stored as (k, m); trans_b = 1: B is stored as (n, k) */
@@ -244,9 +245,9 @@ typedef struct sgt_gemm_shape {
 
 typedef struct sgt_gemm sgt_gemm;
 
-/* Plan a matrix product and set *out to the plan, which the caller frees with sgt_gemm_free. If the
- * plan needs bfloat16 and the CPU cannot multiply bfloat16 (sgt_gemm_has_bf16), return
- * SGT_EUNSUPPORTED. */
+/* Plan a matrix product and set *out to the plan, which the caller frees with sgt_gemm_free. Return
+ * SGT_EUNSUPPORTED if the product is in bfloat16 and the CPU cannot multiply bfloat16 (see
+ * sgt_gemm_has_bf16). */
 int sgt_gemm_plan(sgt_gemm **out, const sgt_gemm_shape *s, int threads, sgt_error *err);
 void sgt_gemm_run(const sgt_gemm *g, const void *a, const void *b, const float *bias, float *c);
 
@@ -255,15 +256,15 @@ void sgt_gemm_run(const sgt_gemm *g, const void *a, const void *b, const float *
  * this work before or after the matrix product, most of them would only wait for memory.
  *
  * The work is cut into shares of some tens of microseconds each. While the matrix product runs,
- * every second thread first takes shares of this work and then tiles of the product. The other
- * threads take tiles first. A thread that finds no tile left takes shares until the last tile is
- * complete. Shares begin in ascending order. When sgt_gemm_run_beside returns, all shares that have
- * begun are complete. */
+ * every second thread first takes shares and then tiles of the product. The other threads first
+ * take tiles. A thread that finds no tile left takes shares until the last tile is complete. Shares
+ * begin in ascending order. When sgt_gemm_run_beside returns, all shares that have begun are
+ * complete, but some may not have begun. */
 typedef struct sgt_beside {
     void (*share)(void *of, size_t i);
     void *of;
-    /* next: index of the next share that no thread has begun; shares begin in ascending order, so
-     * this is also the number of shares begun; count: number of all shares */
+    /* next: index of the next share that no thread has begun, which is also the number of shares
+     * begun; count: number of all shares */
     size_t next, count;
 } sgt_beside;
 
@@ -273,9 +274,8 @@ void sgt_gemm_run_beside(const sgt_gemm *g, const void *a, const void *b, const 
  * while no matrix product is running. */
 void sgt_beside_finish(sgt_beside *w, size_t end, int threads);
 /* Return the sum of the squares of all elements of C that the last run wrote. The plan must have
- * `squares` set. The squares are computed and partly summed in float32 while C is written.
- * Therefore the result is infinite if C has an element above 1.8e19, whose square exceeds the range
- * of float32. The number of threads does not change a single bit. */
+ * `squares` set. The squares are computed and partly summed in float32, so the result is infinite
+ * if an element of C exceeds 1.8e19. It does not depend on the number of threads. */
 double sgt_gemm_squares(const sgt_gemm *g);
 void sgt_gemm_free(sgt_gemm *g);
 /* Return 1 if the CPU multiplies bfloat16 with AVX512-BF16, or in AMX tiles that Linux lets the
@@ -301,10 +301,12 @@ void sgt_gemm_ref(const sgt_gemm_shape *s, const void *a, const void *b, const f
  *   loss_i = logsumexp(logits_i) - logits_i[target_i], 0 for a target < 0
  *   dx = d(scale * sum loss)/dx, which is overwritten
  *   dw = d(scale * sum loss)/dw, which is overwritten, or added to if `add` is set
- * If scale is 0, dx and dw are not computed. Only some of the logits are in memory at a time. x and
- * w are float32 or bfloat16, as in the matrix products. x32 is x before it was rounded to that
- * format. sgt_head_run returns the sum of squares of the new dw, or 0 if dw is not computed. It
- * opens OpenMP parallel regions. The number of threads does not change a single bit. */
+ * If `scale` is 0, dx and dw are not computed. x and w are float32 or bfloat16, as in the matrix
+ * products. x32 is x before it was rounded to that format.
+ *
+ * sgt_head_run keeps only some of the logits in memory at a time. It returns the sum of squares of
+ * the new dw, or 0 if dw is not computed. It opens OpenMP parallel regions. The results do not
+ * depend on the number of threads. */
 typedef struct sgt_head {
     size_t n, V, C; /* n: largest number of rows in a run */
     int bf16, threads;
@@ -312,15 +314,17 @@ typedef struct sgt_head {
     /* scratch memory of sgt_gemm_scratch(threads) bytes; it may be that of plans of matrix products
      * that do not run at the same time */
     void *scratch;
-    /* Array of n elements, or NULL if not requested. For each row whose target is not ignored,
-     * sgt_head_run sets the row's element to 1 if no logit is larger than the target's, else to 0.
-     * The elements of other rows are not changed. */
+    /* Array of n elements, or NULL if not requested. sgt_head_run sets a row's element to 1 if no
+     * logit of the row is larger than that of its target, else to 0. The elements of rows with an
+     * ignored target are not changed. */
     uint8_t *greedy;
 } sgt_head;
 
-/* Return 1 if sgt_head_run supports this head on this CPU, else 0. With AMX tiles, it can always
- * run. In float32, it can run if C is at most 3072. With bfloat16 in vectors, it can run if C is
- * even and at most 6144. With bfloat16 on a CPU that cannot multiply bfloat16, it cannot run. */
+/* Return 1 if sgt_head_run supports this head on this CPU, else 0:
+ *   float32                   if C is at most 3072
+ *   bfloat16 in AMX tiles     always
+ *   bfloat16 in vectors       if C is even and at most 6144
+ *   bfloat16 on other CPUs    never */
 int sgt_head_possible(const sgt_head *h);
 size_t sgt_head_memory(const sgt_head *h);
 double sgt_head_run(const sgt_head *h, size_t n, const void *x, const float *x32, const void *w,

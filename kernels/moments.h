@@ -17,17 +17,18 @@
 #include "loader/base/philox.h"
 #include "kernels/dropout.h"
 
-/* Return the half of Philox's 128-bit counter that is the same for all elements of an update. It
- * contains a site number that dropout never uses. Therefore no counter is the same as one of
- * dropout's, and the random numbers are independent of dropout's. */
+/* Return the half of Philox's 128-bit counter that is the same for all elements of an update.
+ * Dropout uses such counters, too, with one of its sites (places where it drops) in them. This
+ * counter has a site that dropout never uses, so the random numbers are independent of
+ * dropout's. */
 SGT_EVERYWHERE uint64_t sgt_moments_draw(uint64_t step)
 {
     return sgt_dropout_draw(step, 0, SGT_DROP_FCPROJ + 1);
 }
 
-/* Return the key from which the random bits of an element are hashed. 2^32 successive elements,
- * whose numbers have the same upper 32 bits, have the same key, so Philox is called only once for
- * all of them. */
+/* Return the key from which the random bits of an element are hashed. All elements whose numbers
+ * have the same upper 32 bits have the same key. So one call of Philox serves 2^32 successive
+ * elements. */
 SGT_EVERYWHERE uint32_t sgt_moments_key(uint64_t seed, uint64_t draw, uint64_t element)
 {
     return sgt_philox(seed, element >> 32, draw).x[0];

@@ -69,13 +69,13 @@ size_t sgt_muon_memory(const sgt_muon_shape *s);
 int sgt_muon_plan(sgt_muon **out, const sgt_muon_shape *s, int threads, sgt_error *err);
 void sgt_muon_free(sgt_muon *u);
 /* Update the matrix p and its momentum m from the gradient g. All three have the shape (rows,
- * columns). The function opens OpenMP parallel regions. The number of threads does not change a
- * single bit. */
+ * columns). The function opens OpenMP parallel regions. The results do not depend on the number of
+ * threads. */
 void sgt_muon_run(const sgt_muon *u, float *p, float *m, const float *g, const sgt_muon_update *o);
 
-/* Compute the update directly from its definition, with sums in double. Only rows, columns,
- * rounding and format of the shape are used. `room` must hold 2*rows*columns + 2*n*n doubles, where
- * n is the smaller of rows and columns. */
+/* Compute the update directly from its definition, with sums in double. Of the fields of *s, only
+ * `rows`, `columns`, `rounding` and `format` are used. `room` must hold 2*rows*columns + 2*n*n
+ * doubles, where n is the smaller of `rows` and `columns`. */
 void sgt_muon_ref(float *p, float *m, const float *g, const sgt_muon_shape *s,
                   const sgt_muon_update *o, double *room);
 

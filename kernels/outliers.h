@@ -18,8 +18,8 @@
 #define SGT_OUTLIER_STEPS 128
 
 typedef struct sgt_outliers {
-    /* number of steps added to the history so far, without the skipped ones; the i-th of them, from
-     * 0, is at index i % SGT_OUTLIER_STEPS of `loss` and `norm` */
+    /* number of steps added to the history so far, not counting skipped ones; step i of these,
+     * counted from 0, is at index i % SGT_OUTLIER_STEPS of `loss` and `norm` */
     uint64_t taken;
     uint64_t spikes; /* steps skipped so far */
     double loss[SGT_OUTLIER_STEPS], norm[SGT_OUTLIER_STEPS];

@@ -45,16 +45,17 @@ static inline void tile_config(void)
 
 /* ---- pairs of tiles ---- */
 
-/* Pairs of AMX tiles, and blocks of 32 x 32 sums.
+/* Pairs of AMX tiles, and blocks of 32 x 32 sums. k is the index over which a matrix product sums.
  *
- * A pair is two tiles, one after the other in memory. k is the index over which a matrix product
- * sums. A left pair, for the left operand, holds 32 rows with 32 values of k each: its first tile
- * holds rows 0 to 15, its second tile rows 16 to 31. A right pair, for the right operand, holds 32
- * columns with 32 values of k each: its first tile holds columns 0 to 15, its second tile columns
- * 16 to 31. Each row of a right tile has 4 bytes for each column: the column's two elements with
- * successive values of k. To add 32 values of k to a block, load the two tiles of a left pair and
- * the two of a right pair, and multiply each left tile by each right tile: 4 loads for 4 tile
- * products.
+ * A pair is two tiles, one after the other in memory. There are two kinds:
+ *   left pair    32 rows of the left operand, with 32 values of k in each. The first tile holds
+ *                rows 0 to 15, the second tile rows 16 to 31.
+ *   right pair   32 columns of the right operand, with 32 values of k in each. The first tile holds
+ *                columns 0 to 15, the second tile columns 16 to 31. In a row of a tile, each column
+ *                has 4 bytes: its elements for two successive values of k.
+ *
+ * To add 32 values of k to a block, load the two tiles of a left pair and the two of a right pair,
+ * and multiply each left tile by each right tile. These are 4 loads for 4 tile products.
  *
  * The functions that pack write zeros for elements that do not exist, and read only elements that
  * exist. */
@@ -113,9 +114,9 @@ SGT_INLINE __m512i amx_numbers(const uint16_t *p, size_t n)
     return n ? _mm512_maskz_loadu_epi16((__mmask32)((1u << n) - 1), p) : _mm512_setzero_si512();
 }
 
-/* Indexes for _mm512_permutex2var_epi16, which undo the interleaving by vturns_low and vturns_high.
- * Count the 64 16-bit elements of the two source vectors from 0: amx_even selects elements 0, 2, 4,
- * ..., and amx_odd elements 1, 3, 5, ... */
+/* Indexes with which _mm512_permutex2var_epi16 undoes the interleaving by vturns_low and
+ * vturns_high. Among the 64 16-bit elements of the two source vectors, counted from 0, amx_even
+ * selects elements 0, 2, 4, ..., and amx_odd elements 1, 3, 5, ... */
 SGT_INLINE __m512i amx_even(void)
 {
     return _mm512_setr_epi32(0x20000, 0x60004, 0xa0008, 0xe000c, 0x120010, 0x160014, 0x1a0018,
@@ -217,9 +218,8 @@ SGT_INLINE void amx_pack_factored(char *out, const float *x, size_t ld, const fl
         }
 }
 
-/* Repack a matrix (32, 32) from a right pair into a left pair. A matrix product with the matrix as
- * its right operand sums over the rows of the matrix, and one with it as its left operand sums over
- * the columns. */
+/* Repack a matrix (32, 32) from a right pair into a left pair. A right pair is for matrix products
+ * that sum over the rows of the matrix, a left pair for those that sum over its columns. */
 SGT_INLINE void amx_right_to_left(char *out, const char *right)
 {
     const __m512i even = amx_even(), odd = amx_odd();

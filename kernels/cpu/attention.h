@@ -5,16 +5,18 @@
  * Operands are first packed into scratch memory. Packing makes their rows contiguous and pads them
  * with zeros, so that matrix products consist only of complete tiles of ROWS rows and whole
  * vectors. Keys and values are also transposed. Rows that are a large power of two apart would
- * compete for the same cache sets; packed rows do not. As in product.h, a group is the 4 bytes that
- * a vector lane multiplies in one step: 1 float or, with SGT_FOR_bf16, 2 bfloat16 numbers, which
- * are successive terms of the sum. If a matrix product sums along the rows of an operand, a group
- * of bfloat16 has two neighbours in a row. If it sums down the columns, the group has two
- * neighbours in a column. A group of float has only one element, so one packed array serves both.
+ * compete for the same cache sets; packed rows do not.
  *
- * Blocks above the diagonal are skipped. Within a block on the diagonal, vectors and terms above
- * the diagonal are skipped. Keys are also skipped if they precede the documents of all ROWS queries
- * of a tile. The start of a query's document never decreases from one query to the next, so these
- * are the keys before the document of the tile's first query. */
+ * As in product.h, a group is the 4 bytes that a vector lane multiplies in one step: 1 float or,
+ * with SGT_FOR_bf16, 2 bfloat16 numbers, which are successive terms of the sum. If a matrix product
+ * sums along the rows of an operand, the two are neighbours in a row. If it sums down the columns,
+ * they are neighbours in a column. With floats, one packed array serves both.
+ *
+ * These parts of the computation are skipped:
+ *   - blocks above the diagonal
+ *   - in a block on the diagonal, vectors and terms above the diagonal
+ *   - keys that precede the documents of all ROWS queries of a tile. Only the tile's first query is
+ *     checked, because no later query's document begins earlier. */
 #include "kernels/kernels.h"
 #include "kernels/cpu/simd.h"
 
@@ -34,8 +36,8 @@ SGT_INLINE vf group_fma(vf a, vf b, vf sum)
     return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_castps_si512(a),
                             (__m512bh)_mm512_castps_si512(b));
 }
-/* Round 2 * W successive floats of a row to bfloat16, and return them as W groups, each of which
- * holds two neighbours. `low` contains the first W floats, `high` the others. */
+/* Round 2 * W successive floats of a row to bfloat16, and return them as W pairs of neighbours, one
+ * pair per lane. `low` contains the first W floats, `high` the others. */
 SGT_INLINE vf group_along(vf low, vf high)
 {
     return _mm512_castsi512_ps((__m512i)_mm512_cvtne2ps_pbh(high, low));
@@ -64,8 +66,8 @@ SGT_INLINE vf group_rounded(vf x) { return x; }
 /* Load the first min(n, W) floats at p, with zeros in the other lanes. If n is 0, p is not read. */
 SGT_INLINE vf vload_some(const float *p, size_t n) { return n ? vload_upto(p, n) : vset(0); }
 
-/* Load successive elements of a row from x as W groups: W floats, or 2 * W floats rounded to
- * bfloat16. Elements from x[n] on do not exist: they are not read and count as 0. */
+/* Load the operand of one vector multiplication from a row: W floats or, with SGT_FOR_bf16, 2 * W
+ * floats, which are rounded to bfloat16. Elements from x[n] on count as 0 and are not read. */
 SGT_INLINE vf load_along(const float *x, size_t n)
 {
     return group_along(vload_some(x, n), GROUP == 2 && n > W ? vload_upto(x + W, n - W) : vset(0));
@@ -74,8 +76,8 @@ SGT_INLINE vf load_along(const float *x, size_t n)
 /* ---- products ---- */
 
 /* Compute c = a b, or c += a b if `accumulate` is set. The shapes are c (ROWS, vectors*W), a (ROWS,
- * k) and b (k, vectors*W), where k is the number of groups. Group (i, p) of a is at a[i*a_row +
- * p*a_col]. */
+ * k) and b (k, vectors*W). Each element of a and b is a group: 4 bytes, with 1 float or 2 bfloat16.
+ * Element (i, p) of a is at a[i*a_row + p*a_col]. */
 SGT_INLINE void product_tile(float *c, size_t ldc, const float *a, size_t a_row, size_t a_col,
                              const float *b, size_t ldb, size_t k, int vectors, int accumulate)
 {
@@ -114,8 +116,9 @@ SGT_INLINE void product_rows(float *c, size_t ldc, const float *a, size_t a_row,
 
 /* ---- packing ---- */
 
-/* Pack x (rows, D) into groups along its rows. `out` has the shape (rows rounded up to a multiple
- * of ROWS, width/GROUP) and is padded with zeros. */
+/* Pack x (rows, D) for matrix products that sum along its rows: each 4 bytes of `out` hold GROUP
+ * neighbours in a row. `out` has the shape (rows rounded up to a multiple of ROWS, width/GROUP) and
+ * is padded with zeros. */
 static void pack_along(float *out, size_t width, const float *x, size_t ld, size_t rows, size_t D)
 {
     for (size_t i = 0; i < rows; i++)
@@ -125,8 +128,9 @@ static void pack_along(float *out, size_t width, const float *x, size_t ld, size
            (attention_round(rows, ROWS) - rows) * width / GROUP * sizeof *out);
 }
 
-/* Pack x (rows, D) into groups down its columns. `out` has the shape ((rows rounded up to a
- * multiple of ROWS)/GROUP, width) and is padded with zeros. */
+/* Pack x (rows, D) for matrix products that sum down its columns: each 4 bytes of `out` hold GROUP
+ * neighbours in a column. `out` has the shape ((rows rounded up to a multiple of ROWS)/GROUP,
+ * width) and is padded with zeros. */
 static void pack_down(float *out, size_t width, const float *x, size_t ld, size_t rows, size_t D)
 {
     for (size_t i = 0; i < attention_round(rows, ROWS); i += GROUP)
@@ -138,9 +142,8 @@ static void pack_down(float *out, size_t width, const float *x, size_t ld, size_
         }
 }
 
-/* Pack x (rows, D) into groups along its rows, and write their transpose to out (width/GROUP,
- * BLOCK). rows is at most BLOCK. The columns of out are padded with zeros up to the next multiple
- * of W. */
+/* Pack x as pack_along does, but write the transpose, (width/GROUP, BLOCK), to `out`. `rows` is at
+ * most BLOCK. The columns of `out` are padded with zeros up to the next multiple of W. */
 static void pack_transposed(float *out, size_t width, const float *x, size_t ld, size_t rows,
                             size_t D)
 {
@@ -164,9 +167,9 @@ static void unpack_rows(float *out, size_t ld, const float *x, size_t width, siz
 
 /* ---- forward ---- */
 
-/* Arrays in the scratch memory, with their shapes. The elements of packed arrays are groups; those
- * of the others are floats. "Packed along", "packed down" and "packed transposed" mean: by
- * pack_along, pack_down or pack_transposed. */
+/* Arrays in the scratch memory, with their shapes. "Packed along" means packed by pack_along, and
+ * so on. The elements of packed arrays are groups of 4 bytes: 1 float or 2 bfloat16 numbers. The
+ * elements of other arrays are floats. */
 typedef struct attention_parts {
     size_t width;              /* D rounded up to whole vectors of groups */
     size_t rows;               /* T rounded up to whole blocks */
@@ -184,8 +187,8 @@ typedef struct attention_parts {
      * dot product of dout_i and out_i */
     float *lse, *delta;
     const sgt_dropout *drop; /* NULL: no dropout */
-    /* (T) array: for each query, the position at which its document begins, which is the first key
-     * that the query sees; NULL: all queries see keys from 0 on */
+    /* (T) array: for each query, the first key that it sees, which is the position at which its
+     * document begins; NULL: all queries see keys from 0 on */
     const int32_t *start;
     float scale;
     size_t T, total;
@@ -234,9 +237,9 @@ static attention_parts attention_lay_out(float *base, size_t T, size_t D)
     return a;
 }
 
-/* Take the block of keys that begins with key j0. Return the number of its keys that precede the
- * document of query i, at most BLOCK. This is also the index in the block of the first key of that
- * document. A query past T counts as part of the last query's document. */
+/* In the block of keys that begins with key j0, return the number of keys that precede the document
+ * of query i, at most BLOCK. This is also the index in the block of the first key of that document.
+ * A query past T counts as part of the last query's document. */
 SGT_INLINE size_t attention_first(const attention_parts *a, size_t i, size_t j0)
 {
     if (!a->start) return 0;
@@ -271,12 +274,13 @@ SGT_INLINE void scale_and_mask(float *s, float scale, size_t masked, size_t padd
     for (size_t j = 0; j < masked; j++) s[j] = -INFINITY;
 }
 
-/* Replace the scores s of a query by exp(scale s - max), where max is the largest score so far. Of
- * the `padded` elements of s, only the first n are scores, and the query does not see the first
- * `masked` of these. All other elements become 0. Update *max and *sum, the maximum and the sum of
- * exponentials over all keys so far. Return the factor by which the caller must multiply its sums
- * over earlier keys. It is below 1 if the maximum has grown, because those sums are relative to the
- * old maximum. */
+/* Update the running softmax of a query with one block of its scores, s:
+ *   - Replace each score by exp(scale s - max), where max is the largest scaled score so far.
+ *   - Update *max and *sum, the maximum and the sum of exponentials over all keys so far.
+ *   - Return the factor by which the caller must multiply its sums over earlier keys. It is below
+ *     1 if the maximum has grown, because those sums are relative to the old maximum.
+ * Of the `padded` elements of s, only the first n are scores, and the query does not see the first
+ * `masked` of these. All other elements become 0. */
 SGT_INLINE float online_softmax(float *s, float scale, size_t masked, size_t n, size_t padded,
                                 float *max, double *sum)
 {
@@ -380,17 +384,17 @@ static void attention(float *out, size_t ld_out, float *lse, const float *q, con
 /* ---- backward ---- */
 
 /* Return whether query i sees no key but its own. Then its probability is 1, whatever its score, so
- * the score's gradient is exactly 0. The general formula would give a tiny rounding error instead,
- * but AdamW divides gradients by their size, so that it would turn even a tiny error into a step of
- * size lr. */
+ * the score's gradient is exactly 0. The general formula would give a tiny rounding error instead.
+ * AdamW divides gradients by their size, so it would turn even a tiny error into a step of size
+ * lr. */
 SGT_INLINE int attention_sees_itself(const attention_parts *a, size_t i)
 {
     return i < a->T && i == (a->start ? (size_t)a->start[i] : 0);
 }
 
 /* Replace the scores s by f P, and dp by dS = P (f dP - delta), where P = exp(scale s - lse) and f
- * are the dropout factors. Do this for ROWS queries, from row r0 of the block of queries at i0 on,
- * and for the keys of the block at j0, from index `from` in the block on. Both results are 0 for
+ * are the dropout factors. A call processes ROWS queries, from row r0 of the block of queries at i0
+ * on, and the keys of the block at j0, from index `from` in the block on. Both results are 0 for
  * keys that a query does not see: later keys, and keys before its document. */
 SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, size_t j0,
                                 size_t from, size_t padded)
@@ -412,9 +416,9 @@ SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, 
     }
 }
 
-/* Pack rows r0 .. r0 + ROWS - 1 of s and dp, which now hold f P and dS, into groups for matrix
- * products. dS is packed along its rows for the product that gives dQ, which sums over keys. P and
- * dS are packed down their columns for those that give dV and dK, which sum over queries. */
+/* Pack rows r0 .. r0 + ROWS - 1 of s and dp, which now hold f P and dS, for matrix products. dQ
+ * sums over keys, so for this product dS is packed along its rows. dV and dK sum over queries, so
+ * for these P and dS are packed down their columns. */
 SGT_INLINE void group_scores(const attention_parts *a, size_t r0, size_t from, size_t padded)
 {
     /* a group is a single float: matrix products read s and dp without packing */
@@ -432,10 +436,9 @@ SGT_INLINE void group_scores(const attention_parts *a, size_t r0, size_t from, s
     }
 }
 
-/* Take the block of queries that begins with query i0 and the block of keys that begins with key
- * j0. Add what these queries and keys contribute to the gradients to dq, dk and dv. Queries that
- * see none of these keys are skipped. They are the last ones of the block, because the start of a
- * query's document never decreases.
+/* Add to dq, dk and dv what the block of queries at i0 and the block of keys at j0 contribute.
+ * Queries that see none of these keys are skipped. They are the last ones of the block, because the
+ * start of a query's document never decreases.
  *
  * The first loop computes ROWS queries at a time. If it meets ROWS queries that see none of the
  * keys, it ends and sets `rows` to the number of queries before them. In the second loop, `last` is
@@ -478,9 +481,9 @@ static void backward_block(const attention_parts *a, size_t i0, size_t rows, siz
     }
 }
 
-/* Set a->lse, and a->delta with delta_i = dout_i . out_i. To compute delta, dout is rounded as in
- * the product that gives dP. Exact arithmetic gives each row of dS the sum 0; with dout rounded in
- * only one of the two places, the sum would be a rounding error instead. */
+/* Set a->lse and a->delta, where delta_i = dout_i . out_i. For delta, dout is rounded as in the
+ * product that gives dP. With exact arithmetic, each row of dS has the sum 0. If dout were rounded
+ * in only one of the two places, the sum would be a rounding error instead. */
 static void attention_row_sums(const attention_parts *a, const float *lse, const float *dout,
                                const float *out, size_t ld_out, size_t T, size_t D)
 {

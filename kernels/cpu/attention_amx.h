@@ -2,17 +2,19 @@
  * (2022). amx.h explains pairs and blocks.
  *
  * Scores are computed transposed: S' (keys, queries) = K Q'. So each query has a vector lane of its
- * own, which holds its maximum, sum, lse or delta, and no sum runs across lanes. A row of P' is a
- * row of the left pair in the product dV = P' dO. Two interleaved rows of P' are a row of the right
- * pair in O' = V' P'. dS' is an operand of two products: the left one of dK = dS' Q, and the right
- * one of dQ' = K' dS'.
+ * own, which holds its maximum, sum, lse or delta, and no sum runs across lanes. In matrix
+ * products, P' and dS' are used as follows:
+ *   O' = V' P'    two interleaved rows of P' are a row of the right pair
+ *   dV = P' dO    a row of P' is a row of the left pair
+ *   dK = dS' Q    dS' is the left operand
+ *   dQ' = K' dS'  dS' is the right operand
  *
  * The forward pass computes 32 queries against up to CHUNK blocks of 32 keys at a time, with a
  * running maximum and sum. The backward pass computes AROUND x AROUND blocks at a time. It
- * recomputes the scores and uses the stored lse. Blocks above the diagonal are skipped. Also
- * skipped is a key block that ends before the documents of all queries of a query block. Only the
- * first of these queries need be checked, because the start of a query's document never decreases
- * from one query to the next.
+ * recomputes the scores and uses the stored lse. Blocks above the diagonal are skipped. A key block
+ * that ends before the documents of all queries of a query block is skipped, too. Only the first of
+ * these queries is checked, because a query's document never begins earlier than that of the query
+ * before it.
  *
  * Rounding is the same as in attention.h with SGT_FOR_bf16: queries, keys, values, dout,
  * probabilities (before they are divided by their sum) and score gradients become bfloat16.
@@ -38,8 +40,7 @@ typedef struct attention_lanes {
 } attention_lanes;
 
 /* Arrays in the scratch memory. Shapes count pairs (PAIR bytes each) or blocks (SIDE x SIDE floats
- * each). For each array of pairs, k is the index over which the matrix product that reads it
- * sums. */
+ * each). "k is ..." says over what the matrix product that reads the pairs sums. */
 typedef struct attention_parts {
     /* blocks: T / SIDE, rounded up, the number of blocks of SIDE positions; deep: D / SIDE, rounded
      * up, the number of blocks of SIDE channels */
@@ -62,8 +63,8 @@ typedef struct attention_parts {
      * scores; delta is the dot product of dout_i and out_i */
     float *lse, *delta;
     const sgt_dropout *drop; /* NULL: no dropout */
-    /* (T) array: for each query, the position at which its document begins, which is the first key
-     * that the query sees; NULL: all queries see keys from 0 on */
+    /* (T) array: for each query, the first key that it sees, which is the position at which its
+     * document begins; NULL: all queries see keys from 0 on */
     const int32_t *start;
     float scale;
     size_t total;
@@ -193,8 +194,8 @@ SGT_INLINE void attention_unpack(const attention_parts *a, float *out, size_t ld
 
 /* ---- which query sees which key ---- */
 
-/* Return the index of the first key block that any query of query block b sees. The queries'
- * documents never begin earlier from one query to the next, so the block's first query decides. */
+/* Return the index of the first key block that any query of query block b sees. Only the block's
+ * first query is checked, because no later query's document begins earlier. */
 SGT_INLINE size_t attention_first(const attention_parts *a, size_t b)
 {
     return a->start ? (size_t)a->start[b * SIDE] / SIDE : 0;
@@ -228,10 +229,10 @@ SGT_INLINE __mmask16 attention_visible(const attention_lanes *l, size_t key)
     return _mm512_cmple_epi32_mask(l->start, k) & _mm512_cmple_epi32_mask(k, l->query);
 }
 
-/* Return a mask of the queries that see other keys than their own. If a query sees only its own
- * key, its probability is 1, whatever its score, so the score's gradient is exactly 0. The general
- * formula would give the tiny rounding error of dP - delta instead, but AdamW divides gradients by
- * their size, so that it would turn even a tiny error into a step of size lr. */
+/* Return a mask of the queries that see more than their own key. If a query sees only its own key,
+ * its probability is 1, whatever its score, so the score's gradient is exactly 0. The general
+ * formula would give the tiny rounding error of dP - delta instead. AdamW divides gradients by
+ * their size, so it would turn even a tiny error into a step of size lr. */
 SGT_INLINE __mmask16 attention_not_alone(const attention_lanes *l)
 {
     return _mm512_cmplt_epi32_mask(l->start, l->query);
@@ -263,9 +264,9 @@ typedef struct attention_row {
 } attention_row;
 
 /* Convert the scores of W queries against key blocks v .. v + count - 1 to probabilities, apply
- * dropout, and write them to `out` as right pairs. The probabilities are not yet divided by their
- * sum; the caller must do that at the end. If a query's maximum has grown, its earlier sums were
- * computed with a lower maximum: return the factors by which the caller must multiply them. */
+ * dropout, and write them to `out` as right pairs. The caller must divide by the probabilities' sum
+ * at the end. If a query's maximum has grown, its earlier sums are relative to a lower maximum.
+ * Return the factors by which the caller must multiply these sums. */
 SGT_INLINE vf attention_softmax(const attention_parts *a, attention_row *r, size_t b, size_t half,
                                 size_t v, size_t count, char *out)
 {
@@ -385,9 +386,9 @@ SGT_INLINE void attention_score_lanes(const attention_parts *a, size_t b, size_t
     }
 }
 
-/* Compute P' (times the dropout factors) and dS' of key block v and query block b. They are
- * transposed: a row for each key, a column for each query. Store both as left pairs, at index (vi,
- * bi) in the AROUND x AROUND pairs of a->p and a->ds. */
+/* Compute P' (times the dropout factors) and dS' of key block v and query block b. Both are
+ * transposed: they have a row for each key and a column for each query. Store them as left pairs in
+ * a->p and a->ds, which are AROUND x AROUND pairs, at index (vi, bi). */
 static void attention_scores(const attention_parts *a, size_t v, size_t vi, size_t b, size_t bi)
 {
     size_t deep = a->deep, at = (vi * AROUND + bi) * PAIR;
@@ -409,9 +410,10 @@ static void attention_around(const attention_parts *a, size_t v0, size_t b0)
 {
     size_t keys = a->blocks - v0 < AROUND ? a->blocks - v0 : AROUND,
            queries = a->blocks - b0 < AROUND ? a->blocks - b0 : AROUND;
-    /* Which query blocks see which key blocks. bi counts query blocks from b0, and vi counts key
-     * blocks from v0: query block bi sees key blocks from[bi] .. to[bi] - 1; key block vi is seen
-     * by query blocks first[vi] .. past[vi] - 1. */
+    /* Which query blocks see which key blocks. bi counts query blocks from b0, vi key blocks from
+     * v0.
+     *   - Query block bi sees key blocks from[bi] .. to[bi] - 1.
+     *   - Key block vi is seen by query blocks first[vi] .. past[vi] - 1. */
     size_t from[AROUND], to[AROUND], first[AROUND] = {0}, past[AROUND] = {0};
     for (size_t bi = 0; bi < queries; bi++) {
         size_t low = attention_first(a, b0 + bi);
@@ -440,9 +442,9 @@ static void attention_around(const attention_parts *a, size_t v0, size_t b0)
     }
 }
 
-/* Set a->lse, and a->delta with delta_i = dout_i . out_i. To compute delta, dout is rounded as in
- * the product that gives dP. Exact arithmetic gives each row of dS the sum 0; with dout rounded in
- * only one of the two places, the sum would be a rounding error instead. */
+/* Set a->lse and a->delta, where delta_i = dout_i . out_i. For delta, dout is rounded as in the
+ * product that gives dP. With exact arithmetic, each row of dS has the sum 0. If dout were rounded
+ * in only one of the two places, the sum would be a rounding error instead. */
 static void attention_row_sums(const attention_parts *a, const float *lse, const float *dout,
                                const float *out, size_t ld_out)
 {

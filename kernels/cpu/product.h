@@ -24,21 +24,22 @@ enum {
     SGT_PRODUCT_ROWS = 6,
     SGT_PRODUCT_COLUMNS = 64,
     SGT_PRODUCT_PANELS = 8, /* maximum number of panels in a block */
-    /* Maximum number of groups along k that are packed at a time. If k is larger, a matrix product
-     * sums over one section of this length after the other, in order. */
+    /* Maximum number of groups (4 bytes of A or B each) along k that are packed at a time. If k is
+     * larger, a matrix product sums over sections of this length, one after the other. */
     SGT_PRODUCT_GROUPS = 384,
     /* if A is transposed, number of rows of the product that are packed at a time */
     SGT_PRODUCT_LEFT = 5 * SGT_PRODUCT_ROWS,
 };
 
 /* Factors by which A is multiplied, for the gradients of the head. The element in row i and column
- * j of A, as stored, is multiplied by of[j / part * ld + i]: in each row, `part` successive
- * elements share a factor. If A is not transposed, a part may have at most SGT_PRODUCT_GROUPS
- * groups.
+ * j of A, as stored, is multiplied by of[j / part * ld + i]. So in each row, `part` successive
+ * elements, called a part, share a factor.
+ *
+ * If A is not transposed, a part may have at most SGT_PRODUCT_GROUPS groups (4 bytes each).
  *
  * If A is transposed, row i of A as stored multiplies row i of B, so the factors are applied to B
  * instead: row i of `right`, which is B in float32, is multiplied by the factor and then rounded.
- * This requires that the rows of a block of C lie within one part. */
+ * The rows of a block of C must then lie within one part. */
 typedef struct sgt_factors {
     const float *of;
     size_t part, ld;
@@ -47,18 +48,19 @@ typedef struct sgt_factors {
 
 /* Compute one block of C, rows i0 .. i0 + rows - 1 and columns j0 .. j0 + columns - 1, for the
  * matrix product with shape *s. The terms of each element of C are added in the same order wherever
- * blocks begin. If `squares` is not NULL, set squares[y * ld_squares + x] to the sum of squares of
- * one unit of the block: the unit in row y and column x, counted in units from the block's
- * first. */
+ * blocks begin.
+ *
+ * A unit is the smallest possible block (see sgt_product). If `squares` is not NULL, set squares[y
+ * * ld_squares + x] to the sum of squares of the unit in row y and column x of the block's
+ * units. */
 typedef void sgt_product_run(const sgt_gemm_shape *s, const void *a, const void *b,
                              const float *bias, float *c, size_t i0, size_t rows, size_t j0,
                              size_t columns, const sgt_factors *f, double *squares,
                              size_t ld_squares, void *scratch);
 
 /* One of our matrix-product implementations, and what gemm.c must know to cut C into blocks for it.
- * The costs are in cycles per step along k, where the length of a step depends on the
- * implementation. Only costs of the same implementation are compared, so their unit does not
- * matter. */
+ * Costs are in cycles per step along k. How many elements a step has depends on the implementation,
+ * but only costs of the same implementation are compared. */
 typedef struct sgt_product {
     /* function that computes a block of C; the implementation in AMX tiles accepts only NULL as
      * f */
@@ -70,9 +72,9 @@ typedef struct sgt_product {
     /* number of elements along k that are packed at a time; if k is larger, the sum is divided into
      * sections of this length */
     size_t deep;
-    /* Maximum number of rows in a block of C if k exceeds `deep`; 0: no limit. In that case, each
-     * section of the sum is added to the whole block in turn, so the block must stay in a cache
-     * between sections. */
+    /* Maximum number of rows in a block of C if k exceeds `deep`; 0: no limit. If k exceeds `deep`,
+     * each section of the sum is added to the whole block in turn, so the block must stay in a
+     * cache between sections. */
     size_t most_rows;
     double unit_cost; /* cost of computing a unit */
     /* cost of packing A for one row of units: left_cost[1] if A is transposed, else left_cost[0] */
@@ -82,13 +84,14 @@ typedef struct sgt_product {
     double right_cost[2];
 } sgt_product;
 
-/* Arguments for the softmax of the head. Each call computes one part, a range of columns of the
- * logits: logits (n, V) = x w', x (n, C), w (V, C). Columns j0 .. j0 + part - 1 are part number j0
- * / part. For every row i, a call computes
+/* Arguments for the softmax of the head, whose logits are (n, V) = x w', with x (n, C) and w (V,
+ * C). Each call computes one part of the logits: columns j0 .. j0 + part - 1, which are part number
+ * j0 / part. For every row i, it computes
  *   max = max_j logits_ij   sum = sum_j e_ij
  *   e_ij = exp(logits_ij - max), in the format of the matrix products
- * and also at_target_i = logits_i[target_i] if that column is in the part. `lde` is the row stride
- * of e, at least V rounded up to a multiple of 64. Columns from V up to that multiple become 0. */
+ *   at_target_i = logits_i[target_i], if that column is in the part
+ * `lde` is the row stride of e, at least V rounded up to a multiple of 64. Columns from V up to
+ * that multiple become 0. */
 typedef struct sgt_softmax {
     size_t n, V, C, part, lde;
     const void *x, *w;
@@ -110,9 +113,9 @@ sgt_softmax_part sgt_softmax_plain;
 extern const sgt_product sgt_product_avx2, sgt_product_avx512, sgt_product_bf16_avx512,
     sgt_product_bf16_amx;
 sgt_softmax_part sgt_softmax_avx2, sgt_softmax_avx512, sgt_softmax_bf16_avx512;
-/* Return the matrix product of the CPU level that sgt_cpu() reports. For bfloat16, return the
- * product in AMX tiles if the CPU has AMX, else the product in AVX512-BF16 vectors, or NULL if the
- * CPU has neither. */
+/* Return the matrix product for the CPU level (plain C, AVX2 or AVX-512) that sgt_cpu() reports.
+ * For bfloat16, return the product in AMX tiles if the CPU has AMX, else the product in AVX512-BF16
+ * vectors, or NULL if the CPU has neither. */
 const sgt_product *sgt_own_product(int bf16);
 /* Return the softmax of the CPU level that sgt_cpu() reports. For bfloat16, return NULL if the CPU
  * does not have AVX512-BF16. */

@@ -370,10 +370,10 @@ SGT_INLINE void vtranspose(vf v[W])
 #else
 enum { LANES_LOG2 = W == 8 ? 3 : 2 };
 
-/* Number the elements by their vector's index and their lane's index, of log2 W bits each, one
- * after the other. One round interleaves ("zips") vector i with vector i + W/2, for all i < W/2,
- * which rotates the 2 log2 W bits of each element's number by one. After log2 W rounds, the two
- * indexes have changed places, so that the matrix is transposed. */
+/* Give each element a number: its vector's index, followed by its lane's index, of log2 W bits
+ * each. One round interleaves ("zips") vector i with vector i + W/2, for all i < W/2. This rotates
+ * the 2 log2 W bits of each element's number by one. After log2 W rounds, the two indexes have
+ * changed places, so that the matrix is transposed. */
 SGT_INLINE void vtranspose(vf v[W])
 {
     vf t[W];

@@ -38,23 +38,22 @@ typedef struct sgt_cudnn_attention_options {
 } sgt_cudnn_attention_options;
 
 /* Load cuDNN and plan both passes for the current device. Return SGT_ENOMEM if memory runs out.
- * Return SGT_EUNSUPPORTED if cuDNN is not on this
- * machine, offers no execution plan, or does not support the type, head size or length. */
+ * Return SGT_EUNSUPPORTED if cuDNN is not on this machine, offers no execution plan, or does not
+ * support the type, head size or length. */
 int sgt_cudnn_attention_open(sgt_cudnn_attention **out, const sgt_cudnn_attention_options *o,
                              sgt_error *err);
 /* Free the attention. This waits for the device, because cuDNN does. `a` may be NULL. */
 void sgt_cudnn_attention_close(sgt_cudnn_attention *a);
 
-/* Return the size in bytes of the workspace, which both passes may share. It holds the engines' own
- * memory. In the backward pass, it also holds delta (B, H, T), the sums of dout*out, and the sums
- * of dQ (B, H, T, D). The caller allocates it in device memory, 256-byte aligned. It need not be
- * initialized, and nothing in it is kept between passes.
- */
+/* Return the size in bytes of the workspace, which both passes may share. It holds the memory that
+ * cuDNN's kernels need. In the backward pass, it also holds delta (B, H, T), the sums of dout*out,
+ * and the sums of dQ (B, H, T, D). The caller allocates it in device memory, 256-byte aligned. It
+ * need not be initialized, and nothing in it is kept between passes. */
 size_t sgt_cudnn_attention_workspace(const sgt_cudnn_attention *a);
 
-/* Set the workspace's sums of dQ to 0. Call it before each backward pass, unless a self-check has
- * shown that the engines do it themselves: it fills the workspace with NaN first. NVIDIA's frontend
- * relies on the engines from cuDNN 9.6 on. */
+/* Set the workspace's sums of dQ to 0, before each backward pass. The call is unnecessary if
+ * cuDNN's kernels clear the sums themselves. NVIDIA's frontend relies on this from cuDNN 9.6 on,
+ * but a self-check, which first fills the workspace with NaN, must have confirmed it. */
 void sgt_cudnn_attention_clear(const sgt_cudnn_attention *a, sgt_cuda_stream s, void *workspace);
 
 /* Enqueue the kernels of the forward or backward pass on the stream and return. The calls allocate

@@ -91,9 +91,9 @@ enum {                                       /* cublasLtMatmulPreferenceAttribut
        SGT_LT_PREFERENCE_ALIGNMENT_D = 8
 };
 
-/* cublasLtReductionScheme_t, a uint32_t used as a bit set. If the library splits the sum over k
- * among blocks (split-K), each block has partial sums of D. The bits name the ways to combine them;
- * the library may use those that the caller sets. */
+/* cublasLtReductionScheme_t, a uint32_t used as a bit set. The library may split the sum over k
+ * among blocks (split-K), so that each block has partial sums of D. Each bit stands for a way to
+ * combine them. The library uses only ways whose bits the caller sets. */
 enum {
     SGT_LT_REDUCTION_NONE = 0,
     /* partial sums are added to D itself, one after another, in D's type */

@@ -35,9 +35,9 @@ typedef struct CUstream_st *sgt_cuda_stream; /* cudaStream_t */
  * growth_interval and the fields of the loss scale. */
 typedef struct sgt_cuda_control {
     float lr; /* learning rate, set by sgt_cuda_begin_update */
-    /* factor by which the gradient of each target's loss is multiplied: about 1/(number of targets
-     * in a step), so that accumulated gradients, which are sums over targets, are approximately
-     * means; set by sgt_cuda_begin_micro_step */
+    /* factor by which the gradient of each target's loss is multiplied, about 1/(number of targets
+     * in a step). Accumulated gradients are sums over targets, so this makes them approximately
+     * means. Set by sgt_cuda_begin_micro_step. */
     float micro_scale;
     /* loss scale. It stays 1 if the precision needs none. Otherwise it is halved on overflow, and
      * doubled after growth_interval steps without overflow. */
@@ -50,8 +50,8 @@ typedef struct sgt_cuda_control {
     /* Sums over the current step so far. loss: sum of the losses; targets: number of targets that
      * are not ignored. */
     double loss, targets;
-    /* sum of the squares of all gradients of the step; `loss`, `targets` and `squares` must be
-     * adjacent, because with several ranks a single all-reduce sums all three */
+    /* sum of the squares of all gradients of the step. With several ranks, a single all-reduce sums
+     * `loss`, `targets` and `squares`, so these must be adjacent. */
     double squares;
     double norm; /* norm of the averaged gradient, before clipping */
     /* factor that turns sums of gradients into means and undoes loss_scale; Muon uses it */
@@ -70,8 +70,8 @@ typedef struct sgt_cuda_control {
 
 /* The position of the current micro-step in the run. Dropout masks are a function of this position
  * and of the seed (kernels/dropout.h). It is in device memory, so that a captured CUDA graph uses
- * new masks each time it runs. The rows of a step are dealt to the ranks in turn: row b of this
- * micro-step has the index `row` + b*ranks among all rows of the step. */
+ * new masks each time it runs. Among all rows of the step, row b of this micro-step has the index
+ * `row` + b*ranks: the rows are dealt to the ranks in turn. */
 typedef struct sgt_cuda_place {
     uint64_t seed, step;
     uint64_t row, ranks; /* ranks 0 means 1 */
@@ -224,23 +224,27 @@ int sgt_cuda_attention_hopper_serves(sgt_cuda_type type, size_t D);
 void sgt_cuda_take_batch(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, const int32_t *batch,
                          size_t n, int32_t ignore);
 
-/* Begin a micro-step: set micro_scale, dlogits_scale and *place from the arguments. The call
- * launches a kernel that writes these values to device memory, where a captured CUDA graph reads
- * them, so that no copy from the host is needed. place->ranks is not changed. All micro-steps of a
- * step must have the same micro_scale, because their gradients are added up. */
+/* Begin a micro-step: set micro_scale, dlogits_scale and *place from the arguments, but not
+ * place->ranks. The call launches a kernel that writes these values to device memory, where a
+ * captured CUDA graph reads them. All micro-steps of a step must have the same micro_scale, because
+ * their gradients are added up. */
 void sgt_cuda_begin_micro_step(sgt_cuda_stream s, sgt_cuda_control *c, sgt_cuda_place *place,
                                float micro_scale, uint64_t seed, uint64_t step, uint64_t row);
 
-/* Begin an update: set lr and c->step. `step` is the number of the run's current step, counted from
- * 0. c->step, from which AdamW's bias corrections are computed, becomes the number of updates done
- * so far: `step` minus the number of skipped updates. */
+/* Begin an update in step number `step` of the run, counted from 0. Set lr, and set c->step to the
+ * number of updates done so far: `step` minus the number of skipped updates. AdamW's bias
+ * corrections depend on c->step. */
 void sgt_cuda_begin_update(sgt_cuda_stream s, sgt_cuda_control *c, float lr, uint64_t step);
 
-/* Compute what an update needs from the gradients. Call sgt_cuda_grad_squares once for each array
- * of gradients: it adds the sum of g^2 to c->squares. After the ranks have all-reduced loss,
- * targets and squares, sgt_cuda_grad_finish computes norm, found_inf, c1, c2, mean_scale =
- * 1/(dlogits_scale * targets), and grad_scale = min(1, clip/(norm + 1e-6)) * mean_scale. If clip is
- * 0, gradients are not clipped. sgt_cuda_end_step resets the sums to 0.
+/* Compute what an update needs from the gradients.
+ *
+ * sgt_cuda_grad_squares adds the sum of g^2 to c->squares. Call it once for each array of
+ * gradients. Then the ranks all-reduce `loss`, `targets` and `squares`. Then sgt_cuda_grad_finish
+ * computes
+ *   norm, found_inf, and AdamW's c1 and c2
+ *   mean_scale = 1/(dlogits_scale * targets)
+ *   grad_scale = min(1, clip/(norm + 1e-6)) * mean_scale, or mean_scale if `clip` is 0
+ * sgt_cuda_end_step resets the sums to 0.
  *   scratch: sgt_cuda_grad_norm_scratch() bytes */
 size_t sgt_cuda_grad_norm_scratch(void);
 void sgt_cuda_grad_squares(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, size_t n,
@@ -248,23 +252,23 @@ void sgt_cuda_grad_squares(sgt_cuda_stream s, sgt_cuda_control *c, const float *
 void sgt_cuda_grad_finish(sgt_cuda_stream s, sgt_cuda_control *c, float clip, float beta1,
                           float beta2);
 
-/* Decide if this update is skipped because the step's loss or norm is a spike (outliers.h), and set
- * `spike` and `spikes`. A step is a spike if it is more than z standard deviations above the mean
- * of earlier steps, whose losses and norms are in *o, in device memory. Call this after the norm is
- * computed and before the update. */
+/* Decide whether to skip this update because of a spike (outliers.h), and set `spike` and `spikes`.
+ * The step is a spike if its loss or its norm is more than z standard deviations above the mean of
+ * earlier steps. *o, in device memory, is the history of their losses and norms. Call this after
+ * the norm is computed and before the update. */
 void sgt_cuda_spikes(sgt_cuda_stream s, sgt_cuda_control *c, sgt_outliers *o, double z);
 
 /* Update the parameters p of a flat buffer by the formula at sgt_adamw, with lr, c1, c2 and
- * grad_scale from *c. Unless `copy` is NULL, also store p, converted to `type`, in `copy`. If
- * found_inf or spike is set, change neither. In any case, set g to 0, for the next step, unless
+ * grad_scale from *c. Unless `copy` is NULL, also store p there, converted to `type`. If found_inf
+ * or `spike` is set, change neither p nor `copy`. Even then, set g to 0 for the next step, unless
  * `keep` is set.
  *   p, m, v, g (n) float; copy (n); weight decay applies only to the first `decayed` elements */
 void sgt_cuda_adamw(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m, float *v,
                     float *g, size_t n, size_t decayed, int keep, const sgt_adamw *a,
                     const sgt_cuda_control *c);
 
-/* Update the parameters p by the formula at sgt_sgd, with lr and grad_scale from *c. copy, keep,
- * found_inf and spike have the same effect as in sgt_cuda_adamw. */
+/* Update the parameters p by the formula at sgt_sgd, with lr and grad_scale from *c. `copy`,
+ * `keep`, found_inf and `spike` have the same effect as in sgt_cuda_adamw. */
 void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m,
                          float *g, size_t n, size_t decayed, int keep, const sgt_sgd *o,
                          const sgt_cuda_control *c);
@@ -272,9 +276,10 @@ void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, floa
 /* ---- Muon (kernels/muon.h): the kernels before and after its matrix products ---- */
 
 /* Update the momentum m, and replace the gradients g by the steps of Nesterov momentum, which Muon
- * then orthogonalizes: g' = g*mean_scale; m = .95*m + .05*g'; g = .05*g' + .95*m. If found_inf or
- * spike is set, do nothing.
- *   m, g (n) float */
+ * then orthogonalizes:
+ *   g' = g*mean_scale   m = .95*m + .05*g'   g = .05*g' + .95*m
+ *   m, g (n) float
+ * If found_inf or `spike` is set, do nothing. */
 void sgt_cuda_muon_momentum(sgt_cuda_stream s, float *m, float *g, size_t n,
                             const sgt_cuda_control *c);
 
@@ -291,9 +296,9 @@ size_t sgt_cuda_muon_scratch(size_t matrices);
 void sgt_cuda_muon_normalize(sgt_cuda_stream s, sgt_cuda_type type, void *x, const float *u,
                              const sgt_cuda_matrices *l, void *scratch);
 
-/* Set p = p*(1 - lr*decay) - lr*reach*x, with lr from *c. Unless `copy` is NULL, also store p,
- * converted to `type`, in `copy`. If found_inf or spike is set, change neither. In any case, set g
- * to 0, for the next step, unless `keep` is set.
+/* Set p = p*(1 - lr*decay) - lr*reach*x, with lr from *c. Unless `copy` is NULL, also store p
+ * there, converted to `type`. If found_inf or `spike` is set, change neither p nor `copy`. Even
+ * then, set g to 0 for the next step, unless `keep` is set.
  *   p, g (float) and copy: arrays in which matrices are `stride` apart */
 void sgt_cuda_muon_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *g,
                           const void *x, const sgt_cuda_matrices *l, float decay, float reach,
@@ -328,9 +333,9 @@ void sgt_cuda_scale(sgt_cuda_stream s, sgt_cuda_control *c, float *g, size_t n);
  * The backward pass needs the probabilities before dropout. Without dropout, `dropped` is the same
  * array as these probabilities. */
 
-/* split_heads copies (B, T, 3, H, D) to three arrays q, k, v of (B, H, T, D). join_heads is its
- * inverse. split_head copies (B, T, H, D) to one array of (B, H, T, D). merge_heads is its
- * inverse. */
+/* Change the layout of arrays for matrix products per head:
+ *   split_heads  (B, T, 3, H, D) to three arrays q, k, v of (B, H, T, D); join_heads: the inverse
+ *   split_head   (B, T, H, D) to one array of (B, H, T, D); merge_heads: the inverse */
 void sgt_cuda_split_heads(sgt_cuda_stream s, const sgt_cuda_heads *a, void *q, void *k, void *v,
                           const void *qkv);
 void sgt_cuda_join_heads(sgt_cuda_stream s, const sgt_cuda_heads *a, void *qkv, const void *q,
@@ -338,9 +343,9 @@ void sgt_cuda_join_heads(sgt_cuda_stream s, const sgt_cuda_heads *a, void *qkv, 
 void sgt_cuda_split_head(sgt_cuda_stream s, const sgt_cuda_heads *a, void *out, const void *x);
 void sgt_cuda_merge_heads(sgt_cuda_stream s, const sgt_cuda_heads *a, void *out, const void *x);
 
-/* Replace scores s by probabilities p. p_ij is the softmax of scale s_ij over a_i <= j <= i, and 0
- * for all other j. a_i is the start of position i's document (documents->start), or 0 if documents
- * is NULL.
+/* Replace scores s by probabilities p: p_ij is the softmax of scale s_ij over a_i <= j <= i, and 0
+ * for all other j. a_i is the start of position i's document (documents->start), or 0 if
+ * `documents` is NULL.
  *   scores (B, H, T, T) */
 void sgt_cuda_causal_softmax(sgt_cuda_stream s, const sgt_cuda_heads *a, void *scores);
 

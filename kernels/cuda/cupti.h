@@ -1,6 +1,6 @@
 /* cupti.h: records GPU activity with CUPTI: the name and the times of every kernel, copy and fill.
- * For work that a CUDA graph launches, it also records the layer that the work belongs to. Traces
- * and the table of a step's kernels use these records.
+ * If a CUDA graph launches a kernel, its range is recorded, too: a named part of a step, such as
+ * the forward pass of a layer. Traces and the table of a step's kernels use these records.
  *
  *     sgt_cupti *p;
  *     if (sgt_cupti_open(&p, &err) < 0) ...;              // before any graph is captured
@@ -16,9 +16,9 @@
  *     if (sgt_cupti_end(p, show, ctx, &err) < 0) ...;
  *     sgt_cupti_close(p);
  *
- * If a graph launches a kernel, the kernel's range is found through its graph node, which was
- * created while the range was open. Therefore sgt_cupti_open must come before capturing. Kernels
- * outside graphs have no range.
+ * The range of a kernel in a graph is found through its graph node, which was created while the
+ * range was open. Therefore sgt_cupti_open must come before capturing. Kernels outside graphs have
+ * no range.
  *
  * A process has one CUPTI. A second open is refused, and so is an open in a program that runs under
  * Nsight. All calls come from the thread that uses the device. Times are nanoseconds of
@@ -42,13 +42,14 @@ typedef struct sgt_cupti sgt_cupti;
 int sgt_cupti_open(sgt_cupti **out, sgt_error *err);
 void sgt_cupti_close(sgt_cupti *p); /* p may be NULL */
 
-/* Begin a range. The kernels that are launched before the matching sgt_cupti_pop belong to it,
- * except those in a range that begins within it. If no sgt_cupti is open, do nothing. */
+/* Begin a range (a named part of a step). The kernels that are launched before the matching
+ * sgt_cupti_pop belong to it, except those in a nested range. If no sgt_cupti is open, do
+ * nothing. */
 void sgt_cupti_push(const char *name);
 void sgt_cupti_pop(void);
-/* Begin a label: text that tells what the kernels of a library compute, because their own names do
- * not. sgt_cupti_pop ends it. The kernels still belong to the enclosing range. `name` is not copied
- * and must stay valid. */
+/* Begin a label: text that tells what a library's kernels compute, because their own names do not.
+ * sgt_cupti_pop ends it. The kernels still belong to the enclosing range. `name` is not copied and
+ * must stay valid. */
 void sgt_cupti_push_label(const char *name);
 /* Declare the cost of the work that is launched next: floating-point operations, and bytes of
  * memory traffic; 0: unknown. If the work consists of several kernels, all of its cost is
@@ -68,9 +69,9 @@ typedef struct sgt_cupti_kernel {
 /* Begin a recording. */
 int sgt_cupti_begin(sgt_cupti *p, sgt_error *err);
 
-/* End the recording. Unless `show` is NULL, call it for each kernel, copy and fill, sorted by
- * device, stream and start. The strings that `show` receives are valid only during the call. All
- * work on the device must have finished before. If records were lost, return SGT_EIO. */
+/* End the recording, after all work on the device has finished. Unless `show` is NULL, call it for
+ * each kernel, copy and fill, sorted by device, stream and start. The strings that `show` receives
+ * are valid only during the call. If records were lost, return SGT_EIO. */
 int sgt_cupti_end(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_kernel *k), void *ctx,
                   sgt_error *err);
 

@@ -68,9 +68,9 @@ using f16 = __half;
 
 /* ---- launch, shared memory, barriers ---- */
 
-/* Launch k<<<grid, block, smem, stream>>>(args). If smem exceeds 48 KiB, first raise the kernel's
- * limit on shared memory to smem bytes. If there is an error, note it with the kernel's name.
- * cudaGetLastError still returns the error. */
+/* Launch k<<<grid, block, smem, stream>>>(args). If `smem` exceeds 48 KiB, first raise the kernel's
+ * limit on shared memory to `smem` bytes. Note an error with the kernel's name; cudaGetLastError
+ * still returns it. */
 template <class... P, class... A>
 void launch(const char *name, void (*k)(P...), dim3 grid, dim3 block, size_t smem,
             cudaStream_t stream, A... args)
@@ -194,10 +194,12 @@ template <> DEV float hi2<f16>(uint32_t v)
 /* ---- asynchronous copies of 16 bytes from global to shared memory; both addresses are 16-byte
  * aligned ---- */
 
-/* Start copying 16 bytes. If `present` is false, zero the 16 bytes at `to` instead. `from` is then
- * not read, but must still be a valid address. cp_async_commit collects the calling thread's
- * uncommitted copies in a group. cp_async_wait<N> waits until at most N groups of the calling
- * thread are pending. The thread then sees the bytes that it copied. Other threads see them after a
+/* Copy 16 bytes asynchronously:
+ *   cp_async16        Start the copy. If `present` is false, zero the 16 bytes at `to` instead:
+ *                     `from` is then not read, but must still be a valid address.
+ *   cp_async_commit   Collect the calling thread's uncommitted copies in a group.
+ *   cp_async_wait<N>  Wait until at most N groups of the calling thread are pending.
+ * After the wait, the thread sees the bytes that it copied. Other threads see them after a
  * barrier. */
 DEV void cp_async16(void *to, const void *from, bool present)
 {

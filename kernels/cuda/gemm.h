@@ -71,8 +71,8 @@ typedef struct sgt_cuda_gemms_options {
     const char *device;
     /* 1: give the same bits each time. The library then splits sums over k only in reproducible
      * ways. Algorithms are not chosen by time, because times differ from run to run. Instead,
-     * `choices` names the algorithm for each shape. For a shape that it lacks, the first algorithm
-     * of the heuristics whose results are correct is used. */
+     * `choices` names the algorithm for each shape. For a shape that it lacks, use the first
+     * algorithm with correct results, in the order of the library's heuristics. */
     int deterministic;
     /* Algorithms to use if `deterministic` is set: text from sgt_cuda_gemms_choices, of this or an
      * earlier run, or NULL. Text for a different device or library version is ignored. The string
@@ -99,12 +99,15 @@ const char *sgt_cuda_gemms_library(const sgt_cuda_gemms *g); /* "cuBLASLt 13.1.0
 char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g);
 
 /* Choose an algorithm for a shape and set *out to the plan, which lives until close. Equal shapes
- * share one plan. Return SGT_EUNSUPPORTED if the library rejects the shape or has no algorithm for
- * it, for instance for this epilogue with these types. The caller can then fall back.
+ * share one plan.
  *
- * Timing and checking wait for the device. Until the call returns, they allocate device memory for
- * operands, and timing also for `flush`. If there is not enough memory, use the first algorithm of
- * the heuristics, unchecked, and give a notice unless `unverified` is set. Return an error if every
+ * Algorithms are timed and checked on the device, which the call waits for. Until it returns, it
+ * uses device memory for operands and, if it times, `flush` bytes more. If there is not enough
+ * memory, it uses the first algorithm of the heuristics, unchecked, and gives a notice unless
+ * `unverified` is set.
+ *
+ * Return SGT_EUNSUPPORTED if the library rejects the shape or has no algorithm for it, for instance
+ * for this epilogue with these types. The caller can then fall back. Return another error if every
  * algorithm fails or gives wrong results. */
 int sgt_cuda_gemm_plan(const sgt_cuda_gemm **out, sgt_cuda_gemms *g, const sgt_cuda_gemm_shape *s,
                        sgt_error *err);
@@ -120,14 +123,14 @@ void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const
                        const void *b, void *bias, void *aux);
 
 /* Enqueue D (m, n) = f*op(A) op(B) + h*onto. The plan's shape must have `accumulate` set and no
- * epilogue. onto has the layout of D. Neither A nor B may be D. */
+ * epilogue. `onto` has the layout of D. Neither A nor B may be D. */
 void sgt_cuda_gemm_run_mixed(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, float f,
                              const void *a, const void *b, float h, const void *onto);
 
-/* Compute what one element of D should be, to check results. Return its value in double, given x,
- * the element of the matrix product. `onto`, `bias` and `aux` are the elements that belong to it;
- * those that the shape does not use are ignored. On entry, *off is the maximum error of x. On
- * return, *off is the maximum error of the result.
+/* To check results, return what one element of D should be, in double. x is the element of the
+ * matrix product. `onto`, `bias` and `aux` are the elements that belong to it; those that the shape
+ * does not use are ignored. On entry, *off is the maximum error of x. On return, *off is the
+ * maximum error of the result.
  *
  * The result's error includes each rounding to D's type that the library may do before the last one
  * (see sgt_cuda_epilogue). The library may use the GPU's approximation of tanh, which has a

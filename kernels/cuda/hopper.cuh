@@ -28,9 +28,9 @@ namespace dev
  * copy. tensor_map creates it. A kernel must take it as a const __grid_constant__ parameter. */
 using TensorMap = CUtensorMap;
 
-/* ---- mbarriers: barriers in 8 bytes of shared memory, used many times. Each use is a phase. It
- * ends when all expected threads have arrived and TMA has written all bytes that they announced
- * with mbar_arrive_expect. ---- */
+/* ---- mbarriers: barriers in 8 bytes of shared memory, used many times. Each use is a phase. A
+ * phase ends when all expected threads have arrived and TMA has written all bytes that they
+ * announced with mbar_arrive_expect. ---- */
 
 /* Initialize a barrier whose phases end after `arrivals` arrivals. One thread calls this, then
  * mbar_init_fence. After a block_sync, all threads may use the barrier. */
@@ -96,17 +96,18 @@ DEV void trap_unless_aligned(const void *p)
 /* Make this thread's earlier writes to shared memory visible to later TMA and wgmma operations. */
 DEV void fence_proxy_async() { HOPPER_ASM("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-/* ---- wgmma: the 128 threads of a group call these functions together; T is bf16 or f16 ----
+/* ---- wgmma: the 128 threads of a warpgroup call these functions together; T is bf16 or f16 ----
  *
- * In each thread, an accumulator d[BLOCKS][4] holds a part of the group's (64, 8 BLOCKS) matrix.
- * With g = lane/4 and t = lane%4, d[c][e] of thread i is element (i/32*16 + g + e/2*8, 8c + 2t +
- * e%2). Therefore each warp has 16 rows, in the layout of mma's c. A wgmma runs asynchronously.
- * Until wgmma_wait returns, the threads must not read or write the registers of the accumulator and
- * of the left operand, nor change operands in shared memory. */
+ * In each thread, an accumulator d[BLOCKS][4] holds a part of the warpgroup's (64, 8 BLOCKS)
+ * matrix. With g = lane/4 and t = lane%4, d[c][e] of thread i is element (i/32*16 + g + e/2*8, 8c +
+ * 2t + e%2). So each warp has 16 rows, in the layout of mma's c.
+ *
+ * A wgmma runs asynchronously. Until wgmma_wait returns, the threads must not read or write the
+ * registers of the accumulator and of the left operand, nor change operands in shared memory. */
 
-/* Pretend to the compiler that this point changes the registers d or a. It then does not move reads
- * and writes of these registers across this point. Otherwise it could, because it does not know
- * when an asynchronous wgmma uses them. */
+/* Pretend to the compiler that this point changes the registers d or a, so that it does not move
+ * reads and writes of them across this point. The compiler does not know when an asynchronous wgmma
+ * uses them. */
 template <int N> DEV void wgmma_pin(float (&d)[N][4])
 {
     DEV_UNROLL_FOR (int i = 0; i < N; i++)
@@ -118,9 +119,9 @@ template <int N> DEV void wgmma_pin(uint32_t (&a)[N][4])
         asm volatile("" : "+r"(a[i][0]), "+r"(a[i][1]), "+r"(a[i][2]), "+r"(a[i][3])::"memory");
 }
 
-/* Make registers ready for a wgmma. Call this before the first wgmma, and before every later one
- * whose accumulator or left operand the threads have read or written since the previous wgmma. Pass
- * the registers that they have read or written. */
+/* Make registers ready for a wgmma. Call this before the first wgmma. Also call it before a later
+ * one if the threads have read or written its accumulator or left operand since the previous wgmma.
+ * Pass the registers that they have read or written. */
 template <class... R> DEV void wgmma_fence(R &...touched)
 {
     (wgmma_pin(touched), ...);
@@ -142,25 +143,24 @@ template <int N, class... R> DEV void wgmma_wait(R &...ours)
 template <int R> DEV void regs_dec() { HOPPER_ASM("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(R)); }
 template <int R> DEV void regs_inc() { HOPPER_ASM("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(R)); }
 
-/* Let two groups of threads take turns, with hardware barrier `id` (1..15). n, a multiple of 32, is
- * the number of threads of both together. turn_wait arrives and waits until all n threads have
- * arrived. turn_pass arrives without waiting. */
+/* Let two groups of threads take turns, with hardware barrier `id` (1..15). n is the number of
+ * threads of both groups together, a multiple of 32. turn_wait arrives and waits until all n
+ * threads have arrived. turn_pass arrives without waiting. */
 DEV void turn_wait(int id, int n) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(n) : "memory"); }
 DEV void turn_pass(int id, int n)
 {
     asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(n) : "memory");
 }
 
-/* Start d (64, 8 BLOCKS) = a (64, 16) b^T, where b is (8 BLOCKS, 16). If `add` is true, add the
- * product to d instead. Both operands are in shared memory, as tma_load stores them. a and b are
- * their descriptors from desc_rows. */
+/* Start computing d (64, 8 BLOCKS) = a (64, 16) b^T, where b is (8 BLOCKS, 16), or d += a b^T if
+ * `add` is true. Both operands are in shared memory, as tma_load stores them. a and b are their
+ * descriptors from desc_rows. */
 template <class T, int BLOCKS>
 DEV void wgmma(float (&d)[BLOCKS][4], uint64_t a, uint64_t b, bool add);
 
-/* Start d (64, 8 BLOCKS) = a (64, 16) b, where b is (16, 8 BLOCKS). If `add` is true, add the
- * product to d instead. a is in registers: each warp has 16 rows in the layout of mma's left
- * operand. b is in shared memory, as tma_load stores it, and is given as its descriptor from
- * desc_columns. */
+/* Start computing d (64, 8 BLOCKS) = a (64, 16) b, where b is (16, 8 BLOCKS), or d += a b if `add`
+ * is true. a is in registers: each warp has 16 rows in the layout of mma's left operand. b is in
+ * shared memory, as tma_load stores it, and is given as its descriptor from desc_columns. */
 template <class T, int BLOCKS>
 DEV void wgmma(float (&d)[BLOCKS][4], const uint32_t (&a)[4], uint64_t b, bool add);
 
@@ -178,9 +178,11 @@ DEV void wgmma(float (&d)[BLOCKS][4], const uint32_t (&a)[4], uint64_t b, bool a
     ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
     "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
-/* One wgmma instruction, as inline assembly. n: columns of d, in digits. operands: the placeholders
- * (%N) of a and b, as text; last: the placeholder of `add`. flags: which operands are
- * transposed. After d comes a: its descriptor or its registers. */
+/* One wgmma instruction, as inline assembly:
+ *   n         columns of d, in digits
+ *   operands  placeholders (%N) of a and b, as text; `last`: placeholder of `add`
+ *   flags     which operands are transposed
+ *   ...       a: its descriptor or its registers */
 #define WGMMA(n, type, operands, last, flags, d, ...)                           \
     HOPPER_ASM("{ .reg .pred p; setp.ne.b32 p, " last ", 0; "                   \
                "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type  \
@@ -267,9 +269,10 @@ namespace dev
 
 /* Return the descriptor by which wgmma finds an operand in shared memory. p points to a tile of
  * rows of 64 elements, as tma_load stores them, and is 1024-byte aligned. One wgmma sums over 16
- * elements. If these are consecutive elements of a row, use desc_rows; for the next 16 columns, add
- * DESC_K16 to the descriptor. If they are in 16 consecutive rows, use desc_columns; for the next 16
- * rows, add DESC_ROWS16. `next` is the distance in bytes to the tile with the next 64 columns. */
+ * elements:
+ *   desc_rows     16 consecutive elements of a row; add DESC_K16 for the next 16 columns
+ *   desc_columns  elements in 16 consecutive rows; add DESC_ROWS16 for the next 16 rows
+ * `next` is the distance in bytes to the tile with the next 64 columns. */
 constexpr uint64_t DESC_K16 = 16 * 2 >> 4, DESC_ROWS16 = 16 * 128 >> 4;
 
 DEV_WRAPPER uint64_t desc_columns(const void *p, int next)

@@ -1,18 +1,20 @@
 /* nccl.h: our own declarations of the part of NCCL that we use. NCCL is loaded at run time, so
- * neither building nor running on one GPU needs it. Names and numbers are NCCL's
- * (tests/kernels/toolkit/nccl.c compares them with NCCL's header).
+ * neither building nor running on one GPU needs it. tests/kernels/toolkit/nccl.c compares names and
+ * numbers with NCCL's header.
  *
  *     const sgt_nccl *n = sgt_nccl_load(&err);
- *     if (!n) ...;                                       // one line: what is missing
+ *     if (!n) ...;                                       // err says in one line what is missing
  *     if (rank == 0) n->unique_id(&id);                  // sent to the other ranks by other means
  *     n->comm_init_rank(&comm, ranks, id, rank);         // waits for all ranks
  *     n->all_reduce(x, x, count, SGT_NCCL_FLOAT32, SGT_NCCL_SUM, comm, stream);
  *
  * Every rank makes the same calls on a communicator in the same order. We use one stream for each
  * communicator, and a CUDA graph may capture that stream. A call returns 0, or a code for
- * error_string. On an H100, only a single rank has run, in the self-check
- * (train/cuda/self_check_peers.c). Several ranks have run only in tests, with a stand-in for NCCL
- * (tests/kernels/host/nccl.cpp). The code for several ranks follows NCCL's documentation. */
+ * error_string.
+ *
+ * On an H100, only a single rank has run, in the self-check (train/cuda/self_check_peers.c).
+ * Several ranks have run only in tests, with a stand-in for NCCL (tests/kernels/host/nccl.cpp). The
+ * code for several ranks follows NCCL's documentation. */
 #ifndef SGT_CUDA_NCCL_H
 #define SGT_CUDA_NCCL_H
 

@@ -61,9 +61,10 @@ void sgt_cuda_wait(sgt_cuda_stream s, sgt_cuda_event e);
 void sgt_cuda_copy(sgt_cuda_stream s, void *to, const void *from, size_t bytes);
 void sgt_cuda_zero(sgt_cuda_stream s, void *p, size_t bytes);
 
-/* ---- results and errors: the two _finish functions wait for the device; sgt_cuda_elapsed_ms,
- * sgt_cuda_check and sgt_cuda_note_failure do not. Call none of these five while a stream captures
- * ---- */
+/* ---- results and errors ----
+ *
+ * sgt_cuda_finish and sgt_cuda_event_finish wait for the device. sgt_cuda_elapsed_ms,
+ * sgt_cuda_check and sgt_cuda_note_failure do not. Call none of these while a stream captures. */
 
 /* Wait until all work that was enqueued on s so far is done. Return an error of that work, if
  * any. */
@@ -80,11 +81,13 @@ int sgt_cuda_check(sgt_error *err);
  * since the last check, the next check reports it. */
 void sgt_cuda_note_failure(const char *what, int code);
 
-/* Call sgt_cuda_launched right after enqueueing work that is not a kernel of ours, with the name of
- * the work. If the device or the last call left an error, the next check reports it with this name.
- * For kernels, DEV_LAUNCH calls sgt_cuda_kernel_launched, which also counts the launch. Its message
- * is for example "norm_kernel (grid 768, block 256, 3072 bytes of shared memory): invalid argument
- * (CUDA error 1)". */
+/* Call sgt_cuda_launched right after enqueueing work that is not a kernel of ours, such as a copy,
+ * with the name of the work. If the device or the last call left an error, the next check reports
+ * it with this name.
+ *
+ * For our own kernels, DEV_LAUNCH calls sgt_cuda_kernel_launched, which also counts the launch. The
+ * name of the work is then for example "norm_kernel (grid 768, block 256, 3072 bytes of shared
+ * memory)". */
 void sgt_cuda_launched(sgt_cuda_stream s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void sgt_cuda_kernel_launched(sgt_cuda_stream s, const char *kernel, const unsigned grid[3],
@@ -95,16 +98,16 @@ void sgt_cuda_kernel_launched(sgt_cuda_stream s, const char *kernel, const unsig
  * applies to the whole process, and must be off while a stream captures. */
 void sgt_cuda_sync_kernels(int on);
 /* Return a timeout in seconds for work that takes at most `on_a_card` seconds on a GPU. If kernels
- * run on the CPU, as in tests, the timeout is longer, because kernels are slower there. */
+ * run on the CPU, as in tests, the timeout is longer. */
 int sgt_cuda_patience(int on_a_card);
 
 /* ---- graphs ----
  *
  * Between capture and capture_end, work that is enqueued on s does not run. It is recorded in a
  * graph, together with its arguments. Another stream joins the capture when it waits for an event
- * that was recorded on s. It must leave the capture before capture_end: for this, make s wait for
- * an event that was recorded on the other stream. These events then belong to the graph. Nothing
- * may be allocated or freed during a capture. */
+ * that was recorded on s. It must leave before capture_end: s must wait for an event that was
+ * recorded on the other stream. These events then belong to the graph. Nothing may be allocated or
+ * freed during a capture. */
 int sgt_cuda_capture(sgt_cuda_stream s, sgt_error *err);
 int sgt_cuda_capture_end(sgt_cuda_stream s, sgt_cuda_graph *g, sgt_error *err);
 /* Run a graph on a stream. The graph must not be running already. */
@@ -113,8 +116,8 @@ void sgt_cuda_graph_free(sgt_cuda_graph g);
 
 /* ---- counts since the program began ---- */
 typedef struct sgt_cuda_counts {
-    /* number of launches of kernels and of library functions; launches in a graph are counted once,
-     * when they are captured, and not each time the graph runs */
+    /* number of launches of kernels and of library functions; launches in a graph are counted when
+     * they are captured, and not when the graph runs */
     uint64_t launches;
     uint64_t finishes; /* calls of sgt_cuda_finish, which waits for all work of a stream */
     /* calls of sgt_cuda_event_finish that had to wait for their event */
