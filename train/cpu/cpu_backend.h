@@ -50,9 +50,8 @@ typedef struct sgt_cpu_block {
     /* for each tensor, the index of its first float in buf.params and buf.grads */
     size_t at[SGT_BLOCK_TENSORS];
     double squares; /* sum of the squares of all gradients of the block's four weight matrices */
-    /* For each tensor: how many pieces a pass of the optimizer must have completed before the
-     * entire tensor is updated. A piece is the range of parameters that one task updates
-     * (sgt_cpu_piece). */
+    /* For each tensor of the block: how many tasks of an optimizer pass must be complete before the
+     * entire tensor is updated. Each task updates one piece of a tensor (sgt_cpu_piece). */
     size_t shares[SGT_BLOCK_TENSORS];
     /* outputs of the first and second LayerNorm and of GELU: (N, C), (N, C), (N, 4C) */
     void *ln1, *ln2, *gelu;
@@ -139,15 +138,16 @@ typedef struct sgt_cpu_buffers {
     /* gradients: dx of the residual stream (N, C); dln of a LayerNorm's output (N, C) */
     float *dx, *dln;
     float *dwide; /* gradient of qkv (N, 3C), or of the MLP's hidden layer (N, 4C) */
-    /* Operands of matrix products that are rounded to bfloat16 from float arrays. packed:
-     * activations (N, C); packed_dy: gradients of a product's output (N, 4C); packed_logits:
-     * gradients of the logits (head_rows, ldv). */
+    /* Operands of matrix products, rounded to bfloat16 from float arrays:
+     *   packed         activations (N, C)
+     *   packed_dy      gradients of a product's output (N, 4C)
+     *   packed_logits  gradients of the logits (head_rows, ldv) */
     uint16_t *packed, *packed_dy, *packed_logits;
     /* (tiles, 2, C) array: for each tile, the gradients of a LayerNorm's weight and bias, summed
      * over the positions of this tile; the sums of all tiles are added up later */
     float *partial;
-    /* (threads, scratch_floats) array: one row of scratch memory for each thread. Attention uses it
-     * and, in bf16, the kernels that compute one row of C floats before rounding it. */
+    /* (threads, scratch_floats) array: one row of scratch memory for each thread. It is used by
+     * attention and, in bf16, by kernels that compute one row of C floats before rounding it. */
     float *scratch;
     /* Array with one element for each task that adds up embedding gradients: the increase in the
      * sum of squares of wte's gradient due to this task */
@@ -166,24 +166,22 @@ typedef struct sgt_cpu_step {
      * of the step, over all micro-steps and ranks. Dropout uses this index to generate the row's
      * mask. */
     uint64_t row;
-    /* 1: the next micro-step is the first one of its step. The gradient arrays still hold the
-     * gradients of the previous step, and matrix products overwrite them. In later micro-steps,
-     * they add to them. */
+    /* 1: the next micro-step is the first one of its step. Its matrix products overwrite the
+     * gradients of the previous step. Later micro-steps add to the gradients. */
     int fresh;
     sgt_scaler scaler;
     /* factor by which the gradient of each target's loss is multiplied, including the loss scale */
     double nominal;
     double loss_sum;  /* sum of the step's losses so far */
     uint64_t counted; /* number of targets so far */
-    /* Sum of squares of the gradient of the head's weight, taken when the head has computed this
-     * gradient in the latest micro-step. If the head is tied to wte, the embeddings add to the
-     * same gradient later. */
+    /* Sum of squares of the gradient of the head's weight, as the head has computed it in the
+     * latest micro-step. If the head is tied to wte, the embeddings add to this gradient later. */
     double head_squares;
-    /* If the head has its own weight: sum of squares of wte's gradient. If the head is tied to wte,
-     * they have one gradient in common, and head_squares does not include what the embeddings add
-     * to it: this field is the increase in the sum of squares due to the embeddings. */
+    /* Sum of squares of wte's gradient. If the head is tied to wte, the two share a gradient, of
+     * which head_squares covers only the head's contribution. This is then the increase in the sum
+     * of squares when the embeddings add to the gradient. */
     double token_squares;
-    /* (N) array that the caller of `eval` provides and that the head fills in: 1 if no id has a
+    /* (N) array that the caller of `eval` provides and that the head fills in: 1 if no token has a
      * larger logit than the target, else 0; NULL: not requested */
     uint8_t *greedy;
     uint64_t last; /* index of the step that last_metrics describes */
@@ -204,16 +202,15 @@ typedef struct sgt_cpu_piece {
     int linear; /* if `muon` is set: SGT_LINEAR_* of the matrix */
 } sgt_cpu_piece;
 
-/* The state of the optimizer's pass over the parameters (update.c). A pass updates one piece after
- * another. A piece is a range of elements of one tensor, which one task updates. Pieces of matrices
- * that Muon updates are skipped. */
+/* The state of the optimizer's pass over the parameters (update.c). A pass updates one piece of a
+ * tensor after another; each piece is a task. Pieces of matrices that Muon updates are skipped. */
 typedef struct sgt_cpu_update {
     /* the pieces that this rank updates, in the order of the model's tensors; without ranks, all
      * pieces */
     sgt_cpu_piece *pieces;
-    /* turn: index in `pieces` of the piece with which a pass begins. The pieces before it are those
-     * of the token embedding, which comes first in the model but is needed last in the forward
-     * pass. Therefore a pass updates the pieces from `turn` on, and then those before `turn`. */
+    /* turn: index in `pieces` of the piece with which a pass begins. The pieces before it belong to
+     * the token embedding, which comes first in the model but is needed last in the forward pass.
+     * Therefore a pass updates the pieces from `turn` on first, and then those before `turn`. */
     size_t piece_count, turn;
     /* 1: the last pass was deferred and may be incomplete, so that some parameters may still have
      * their old values */
@@ -247,11 +244,11 @@ typedef struct sgt_cpu_backend {
     sgt_cpu_update update;
     sgt_cpu_report report;
     sgt_cpu_block *blocks;
-    /* Blocks that recompute activations. share_cheap: first block that recomputes anything;
-     * share_inside: first block that recomputes all its activations; share_last: last block that
-     * recomputes anything. All these blocks store recomputed activations in the same memory. When
-     * the backward pass begins, this memory still holds the activations of share_last, because the
-     * forward pass wrote them last. Therefore share_last need not recompute anything. */
+    /* Blocks that recompute activations, all in the same memory:
+     *   share_cheap   first block that recomputes anything
+     *   share_inside  first block that recomputes all its activations
+     *   share_last    last block that recomputes anything; it need not do so, because this memory
+     *                 still holds its activations when the backward pass begins */
     sgt_cpu_block *share_cheap, *share_inside, *share_last;
     sgt_cpu_linear linear[SGT_LINEARS];
     sgt_head head; /* used if own_head */
@@ -287,45 +284,46 @@ static inline void sgt_cpu_part_ends(sgt_cpu_backend *c, unsigned part)
 uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_batch *batch);
 /* Compute lnf from the ids. */
 void sgt_cpu_forward(sgt_cpu_backend *c);
-/* The next three functions compute parts of a block's forward pass. The backward pass calls them,
- * too, to recompute activations. sgt_cpu_block_inside computes a block from qkv through the output
- * of GELU, given its ln1 and the block's input x. It overwrites buf.dln. */
+/* The next three functions compute parts of a block's forward pass. The backward pass also calls
+ * them, to recompute activations. sgt_cpu_block_inside computes everything from qkv to the output
+ * of GELU, given the block's ln1 and its input x. It overwrites buf.dln. */
 void sgt_cpu_block_inside(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x);
 void sgt_cpu_layernorm(sgt_cpu_backend *c, void *ln, float *mean, float *rstd, const float *x,
                        const float *w, const float *b);
 void sgt_cpu_gelu(sgt_cpu_backend *c, sgt_cpu_block *l);
 /* Compute logits and losses from buf.lnf, and return the sum of the losses. If scale > 0, also
- * compute the gradients of scale * (sum of the losses): that of lnf, stored in buf.dln, and that of
- * the head's weight. */
+ * compute two gradients of scale * (sum of the losses): that of lnf, in buf.dln, and that of the
+ * head's weight. */
 double sgt_cpu_head(sgt_cpu_backend *c, double scale);
 /* Compute all gradients, starting from buf.dln, the gradient of the last LayerNorm's output. */
 void sgt_cpu_backward(sgt_cpu_backend *c);
 
-/* sgt_cpu_settle completes a deferred update. sgt_cpu_settle_to completes only the pieces up to a
- * block's tensor, so that the forward pass can read this tensor. */
+/* sgt_cpu_settle completes a deferred update. sgt_cpu_settle_to completes it only up to a block's
+ * tensor, so that the forward pass can read this tensor. */
 void sgt_cpu_settle(sgt_cpu_backend *c);
 void sgt_cpu_settle_to(sgt_cpu_backend *c, const sgt_cpu_block *l, size_t tensor);
 /* For each piece, set its entry in buf.squares to the sum of squares of its gradients. Return the
- * sum of all entries. If `all` is 0, set the entry to 0 for pieces whose squares the matrix
- * products of the backward pass have already summed (`squared` == 1). */
+ * sum of all entries. If `all` is 0, set an entry to 0 instead if the backward pass has already
+ * summed the squares of the piece (`squared` is 1). */
 double sgt_cpu_squares(sgt_cpu_backend *c, int all);
 /* Return the squared norm of all gradients. Matrix products sum squares in float, which may
  * overflow although all gradients are finite. If that happens, all squares are summed again in
  * double. */
 double sgt_cpu_squared_norm(sgt_cpu_backend *c);
-/* Return whether updates are deferred. They are, except in four cases: with one thread, which could
- * not do anything else at the same time; with several ranks, which all-gather the updated
- * parameters immediately; in tests that overwrite unused buffers, because a deferred update still
- * reads the gradients after the step has ended; and with --no-overlap, which serves to measure what
- * deferring gains. */
+/* Return whether updates are deferred. They are not
+ *   - with one thread, which could not do anything else at the same time
+ *   - with several ranks, because these all-gather the updated parameters immediately
+ *   - in tests that overwrite unused buffers, because a deferred update reads gradients after the
+ *     step has ended
+ *   - with --no-overlap, which serves to measure what deferring gains */
 static inline int sgt_cpu_defers(const sgt_cpu_backend *c)
 {
     return !c->shape.o.scrub && !c->shape.o.no_overlap && !c->group && c->shape.o.threads > 1;
 }
 
 /* Return the updated embedding of token `id`. If no update is pending, the result points into wte.
- * Else the update is applied to a copy in p, with copies of the moments in m and v. Each of p, m
- * and v must have room for C floats. */
+ * Otherwise it is p: a copy to which the update is applied, with copies of the moments in m and v.
+ * Each of p, m and v must have room for C floats. */
 const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float *m, float *v);
 
 /* Return the size in bytes of one element of buf.m and buf.v. */
@@ -349,8 +347,8 @@ static inline void sgt_cpu_round(const sgt_cpu_shape *s, float *x, size_t n)
  * buf.packed. */
 const void *sgt_cpu_operand(const sgt_cpu_backend *c, const float *x);
 /* sgt_cpu_weights returns the address of the parameters from index `offset` on, in the form that
- * matrix products read. sgt_cpu_take_weights brings `count` of them up to date: it rounds and
- * copies them from buf.params. */
+ * matrix products read. sgt_cpu_take_weights copies `count` parameters from buf.params to there,
+ * and rounds them. */
 const void *sgt_cpu_weights(const sgt_cpu_backend *c, size_t offset);
 void sgt_cpu_take_weights(const sgt_cpu_backend *c, size_t offset, size_t count);
 
@@ -380,10 +378,9 @@ static inline size_t sgt_cpu_tile(const sgt_cpu_shape *s, size_t t, size_t *rows
 
 /* Return SGT_LINEAR_* of the tensor if Muon updates it, else -1. */
 int sgt_cpu_by_muon(const sgt_cpu_shape *s, size_t tensor);
-/* Return the index in buf.v at which the second moments of tensor `tensor` begin. Matrices that
- * Muon updates have no second moments, so buf.v is shorter than buf.m. For such a matrix, return
- * the index at which the next tensor's second moments begin; past the last tensor, return the
- * length of buf.v in elements. */
+/* Return the index in buf.v at which the second moments of tensor `tensor` begin. buf.v has none
+ * for matrices that Muon updates. For such a matrix, return the index at which the next tensor's
+ * second moments begin; past the last tensor, return the length of buf.v in elements. */
 size_t sgt_cpu_second(const sgt_cpu_shape *s, size_t tensor);
 /* Return the size in bytes of buf.muon. */
 size_t sgt_cpu_muon_memory(const sgt_cpu_shape *s);
@@ -409,10 +406,10 @@ void sgt_cpu_muon_update(sgt_cpu_backend *c, double lr, double scale);
  *   - All-gather: each rank receives the parameters that the other ranks updated. Afterwards all
  *     ranks have the same parameters, to the bit.
  *
- * Gradients and parameters are sent with `swap` of base/ranks.h, which uses MPI. Without ranks,
- * c->group is NULL. Then sgt_cpu_ranks_reduce and sgt_cpu_ranks_gather must not be called, and the
- * other functions do nothing. Collective functions must be called by all ranks, in the same
- * order. */
+ * Gradients and parameters are sent with `swap` of base/ranks.h, which uses MPI. Collective
+ * functions must be called by all ranks, in the same order. Without ranks, c->group is NULL. Then
+ * sgt_cpu_ranks_reduce and sgt_cpu_ranks_gather must not be called, and the other functions do
+ * nothing. */
 
 /* If r is not NULL, create c->group, and store the number of ranks and this rank's index in
  * c->shape. */
@@ -421,9 +418,8 @@ int sgt_cpu_ranks_new(sgt_cpu_backend *c, sgt_ranks *r, sgt_error *err);
 /* Return how many floats c->buf.received must hold: a chunk of gradients from each rank. */
 size_t sgt_cpu_ranks_received(const sgt_cpu_shape *s);
 
-/* Divide the buckets among the ranks, remove the pieces that other ranks update from
- * c->update.pieces, and start the communication thread. Collective: every rank must call this
- * function. */
+/* Divide the buckets among the ranks, remove from c->update.pieces the pieces that other ranks
+ * update, and start the communication thread. Collective: every rank must call this function. */
 int sgt_cpu_ranks_open(sgt_cpu_backend *c, sgt_error *err);
 void sgt_cpu_ranks_close(sgt_cpu_backend *c);
 
@@ -441,9 +437,8 @@ int sgt_cpu_ranks_reduce(sgt_cpu_backend *c, double *squares, sgt_error *err);
  * parameters have not changed. Collective. */
 int sgt_cpu_ranks_gather(sgt_cpu_backend *c, int updated, sgt_error *err);
 
-/* Fill to[0] .. to[count - 1] with the elements at, at + 1, ... of a state on every rank. Each
- * element comes from the rank that owns it: before the call, that rank must have stored its
- * elements in `to`. Collective. */
+/* Fill `to` on every rank with elements at .. at + count - 1 of a state (`what`), such as a moment.
+ * Before the call, each rank must have stored the elements that it owns in `to`. Collective. */
 int sgt_cpu_ranks_get(sgt_cpu_backend *c, sgt_state what, size_t at, size_t count, float *to,
                       sgt_error *err);
 

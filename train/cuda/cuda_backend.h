@@ -23,9 +23,8 @@
 /* Number of elements of the ring buffers that hold the events and results of the latest steps, and
  * the events of the latest copied batches. */
 #define SGT_CUDA_RING 4
-/* Maximum number of rows for which the head computes logits at a time, if the variant `head-chunks`
- * is in use. The logits of this many rows take 38 MB in bf16, so that they fit in an H100's L2
- * cache. */
+/* With the variant head-chunks, the maximum number of rows for which the head computes logits at a
+ * time. The logits of this many rows take 38 MB in bf16, so that they fit in an H100's L2 cache. */
 #define SGT_CUDA_CHUNK 384
 
 /* One transformer block: where its tensors begin, and the activations that the backward pass needs.
@@ -45,9 +44,11 @@ typedef struct sgt_cuda_planned {
     const char *name;
 } sgt_cuda_planned;
 
-/* The matrix products that involve one weight. forward computes the layer's output, dx the gradient
- * of the layer's input, and dw the gradient of the weight. dw adds to the gradient, which is
- * float32, or overwrites it if plan.written is set. */
+/* The matrix products that involve one weight:
+ *   forward  computes the layer's output
+ *   dx       computes the gradient of the layer's input
+ *   dw       adds to the gradient of the weight (float32), or overwrites it if plan.written is
+ * set */
 typedef struct sgt_cuda_linear {
     sgt_cuda_planned forward, dx, dw;
 } sgt_cuda_linear;
@@ -72,12 +73,13 @@ typedef enum sgt_cuda_path {
 } sgt_cuda_path;
 
 /* The matrix products of naive attention, and their buffers. Each product is batched over the B*H
- * heads of a micro-step. Three plans are enough for the six products of both passes, because
- * products of the same shape use the same plan. */
+ * heads of a micro-step. Both passes together have six products, but only three plans: products of
+ * the same shape use the same plan. */
 typedef struct sgt_cuda_naive {
-    /* A plan computes a product of s (T, T) and x (T, D), or of x and y (T, D). outer: x y^T, for
-     * example the scores q k^T; rows: s x, for example probs v; columns: s^T x, for example probs^T
-     * dout. */
+    /* Plans of products, where s is (T, T), and x and y are (T, D):
+     *   outer    x y^T, for example the scores q k^T
+     *   rows     s x, for example probs v
+     *   columns  s^T x, for example probs^T dout */
     sgt_cuda_planned outer, rows, columns;
     void *q, *k, *v, *o, *dq, *dk, *dv; /* (B, H, T, D) each */
     void *dscores;                      /* (B, H, T, T) */
@@ -100,8 +102,9 @@ typedef struct sgt_cuda_shape {
  * bytes.
  *
  * With several ranks, the arrays are divided into buckets, and each rank owns a part of every
- * bucket. grads and copy contain all tensors on every rank. params, m, v, own_grads and own_copy
- * contain only the parts that this rank owns, one after another. A single rank owns everything. */
+ * bucket. `grads` and `copy` contain all tensors on every rank. `params`, m, v, own_grads and
+ * own_copy contain only the parts that this rank owns, one after another. A single rank owns
+ * everything. */
 typedef struct sgt_cuda_flat {
     /* for each tensor of the model, the index of its first element in grads and in copy */
     size_t *tensor_at;
@@ -111,17 +114,18 @@ typedef struct sgt_cuda_flat {
     /* offsets of the tensors that do not belong to a block, in elements */
     size_t wte, wpe, lnf_w, lnf_b, head;
     float *params, *grads, *m;
-    /* Second moments; NULL with SGD. With Muon, the matrices of blocks have no second moments, so v
-     * is shorter than m; sgt_cuda_second returns the address of a second moment. */
+    /* Second moments; NULL with SGD. v is shorter than m if Muon updates the matrices of blocks,
+     * because these have no second moments. sgt_cuda_second returns the address of a second
+     * moment. */
     float *v;
-    /* Elements muon_at .. muon_end - 1 of this rank's arrays (params, m, own_grads) belong to
-     * matrices that Muon updates. Both are 0 if there are none. */
+    /* Muon updates elements muon_at .. muon_end - 1 of this rank's arrays (`params`, m, own_grads);
+     * both are 0 if it updates none. */
     size_t muon_at, muon_end;
     /* working copies of all parameters in the number format `type`, for matrix products; the same
      * array as params if `type` is float32 and there is only one rank */
     void *copy;
-    /* Float32 copies of all vectors, which begin at offset `decayed`. Needed only if several ranks
-     * train in a 16-bit type, because params then has only this rank's parts. Otherwise NULL. */
+    /* Float32 copies of all vectors, which begin at offset `decayed`. NULL unless several ranks
+     * train in a 16-bit type: `params` then has only this rank's parts. */
     float *vectors;
     /* (sgt_cuda_buckets + 1) array: the offset at which each bucket begins, then the offset at
      * which the last one ends */
@@ -141,14 +145,14 @@ typedef struct sgt_cuda_flat {
 } sgt_cuda_flat;
 
 /* Matrix products and buffers for Muon's Newton-Schulz iterations (kernels/muon.h). An iteration
- * computes a new matrix X in three products. `gram` computes the Gram matrix X X' or X'X, whichever
- * is smaller. `square` computes B, a weighted sum of the Gram matrix and its square. `product`
- * multiplies X by B, from the left or from the right, and adds a multiple of X.
+ * computes a new matrix X in three products:
+ *   gram     the Gram matrix X X' or X'X, whichever is smaller
+ *   square   B, a weighted sum of the Gram matrix and its square
+ *   product  X times B, from the left or from the right, plus a multiple of X
  *
- * Each product is computed for all layers at once. The arrays gram and product have one element for
- * each kind of matrix, from SGT_CUDA_QKV to SGT_CUDA_FCPROJ. The kinds are processed one after
- * another, in the same buffers: first the qkv matrices of all layers, then the proj matrices, and
- * so on. */
+ * Each product is computed for all layers at once, but for one kind of matrix at a time (first qkv,
+ * then proj, and so on), in the same buffers. The arrays `gram` and `product` have one element for
+ * each kind, from SGT_CUDA_QKV to SGT_CUDA_FCPROJ. */
 typedef struct sgt_cuda_muon {
     const sgt_cuda_gemm *gram[SGT_CUDA_HEAD], *square, *product[SGT_CUDA_HEAD];
     /* x, y: matrix X before and after a Newton-Schulz iteration; (L, 4C*C) each, padded */
@@ -165,8 +169,7 @@ typedef struct sgt_cuda_plan {
     sgt_cuda_gemms *gemms;
     sgt_cuda_linear linear[SGT_CUDA_LINEARS];
     /* Matrix products whose epilogue computes GELU (fc_gelu) or multiplies by GELU's derivative
-     * (dgelu). If the member `gemm` is NULL, there is no such product, and separate kernels do
-     * this. */
+     * (dgelu). If `gemm` in one of them is NULL, a separate kernel does this. */
     sgt_cuda_planned fc_gelu, dgelu;
     int bias_apart; /* 1: biases are added by separate kernels and not by the matrix products */
     /* number of rows for which logits are computed at a time: all N rows, or fewer with the variant
@@ -186,26 +189,27 @@ typedef struct sgt_cuda_buffers {
     unsigned char *arena;
     size_t used; /* bytes of the arena laid out so far */
     sgt_cuda_block *blocks;
-    /* Blocks that recompute activations, or NULL if there is no such block. share_cheap: first
-     * block that recomputes anything; share_inside: first block that recomputes all its
-     * activations; share_last: last block that recomputes anything. All these blocks store
-     * recomputed activations in the same memory. When the backward pass begins, this memory still
-     * holds the activations of share_last, because the forward pass wrote them last. Therefore
-     * share_last need not recompute anything. */
+    /* Blocks that recompute activations, all in the same memory; NULL if there is no such block:
+     *   share_cheap   first block that recomputes anything
+     *   share_inside  first block that recomputes all its activations
+     *   share_last    last block that recomputes anything; it need not do so, because this memory
+     *                 still holds its activations when the backward pass begins */
     sgt_cuda_block *share_cheap, *share_inside, *share_last;
     void *x0, *lnf; /* x0: embeddings (N, C); lnf: output of the last LayerNorm (N, C) */
     float *meanf, *rstdf;
     void *logits; /* (N, ldv) */
-    /* Logits of one chunk of rows, (SGT_CUDA_CHUNK, ldv), with the variant head-chunks; NULL
-     * without it. Their gradients go to `logits`, which holds all rows. */
+    /* With the variant head-chunks, the logits of one chunk of rows (SGT_CUDA_CHUNK, ldv), else
+     * NULL. The gradients of the logits go to `logits`, which holds all rows. */
     void *chunk;
     float *loss; /* (N) */
-    /* gradients: dx (N, C) of the residual stream; dln (N, C) of a LayerNorm's output; dwide of the
-     * MLP's hidden layer (N, 4C) or of qkv (N, 3C); ddrop (N, C) of a branch's output, only with
-     * dropout */
+    /* gradients:
+     *   dx     of the residual stream (N, C)
+     *   dln    of a LayerNorm's output (N, C)
+     *   dwide  of the MLP's hidden layer (N, 4C), or of qkv (N, 3C)
+     *   ddrop  of a branch's output (N, C), only with dropout */
     void *dx, *dln, *dwide, *ddrop;
-    /* (B, H, T) array for attention's backward pass. For each query of each head, it holds the dot
-     * product of the output and the output's gradient. */
+    /* (B, H, T) array for attention's backward pass: for each query of each head, the dot product
+     * of the output and the output's gradient */
     float *delta;
     int32_t *ids, *targets, *sorted, *order;
     /* for each position, where its document begins and ends; used only if attention stays within
@@ -227,22 +231,20 @@ typedef struct sgt_cuda_buffers {
 /* Streams, events, graphs and pinned memory, and counters of steps and micro-steps. */
 typedef struct sgt_cuda_queue {
     sgt_cuda_stream compute, copies;
-    /* Second stream, on which bias gradients are computed while `compute` does other work, which is
-     * possible because no kernel of the backward pass reads them. NULL with --no-fuse; bias
-     * gradients are then computed on `compute`. */
+    /* Second stream, on which bias gradients are computed while `compute` does other work. This is
+     * possible because no kernel of the backward pass reads bias gradients. With --no-fuse, this is
+     * NULL, and they are computed on `compute`. */
     sgt_cuda_stream beside;
     sgt_cuda_event forked, rejoined;
     /* 1: a kernel has been enqueued on `beside`, and nothing makes `compute` wait for it yet (see
      * rejoin) */
     int branches;
     sgt_cuda_event copied[SGT_CUDA_RING], taken[SGT_CUDA_SLOTS], measured[SGT_CUDA_RING];
-    /* Each graph contains the kernels of a micro-step or of an update. last_graph: used instead of
-     * micro_graph for a step's last micro-step if there are several ranks, because the ranks reduce
-     * gradients in that micro-step. */
+    /* The kernels of a micro-step or of an update. If there are several ranks, last_graph replaces
+     * micro_graph in a step's last micro-step, because the ranks reduce gradients in it. */
     sgt_cuda_graph micro_graph, last_graph, update_graph;
     /* Pinned ring buffer of SGT_CUDA_RING control blocks. At the end of each step, the device's
-     * control block is copied to one of its elements, from which the host reads the step's
-     * metrics. */
+     * control block is copied to one of its elements, where the host reads the step's metrics. */
     sgt_cuda_control *seen;
     unsigned char *staging; /* pinned memory through which data is copied to and from the device */
     size_t staging_bytes;
@@ -253,9 +255,8 @@ typedef struct sgt_cuda_queue {
     /* for each element of `seen`: 1 + the index of the step whose control block it holds; 0:
      * none */
     uint64_t steps[SGT_CUDA_RING];
-    /* How many micro-steps of the current step have been enqueued. 0: none; 1: at least one; 2:
-     * all. The value 2 occurs only with several ranks, for which the last micro-step differs from
-     * the others. */
+    /* Which micro-steps of the current step have been enqueued. 0: none; 1: at least one; 2: all,
+     * set only with several ranks, because then the last micro-step differs from the others. */
     int open_step;
     unsigned launched_micro; /* number of kernels launched per micro-step */
 } sgt_cuda_queue;
@@ -286,21 +287,21 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
 /* Assign every buffer an address in the arena. The first call, before the arena is allocated, only
  * computes its size. */
 void sgt_cuda_lay_out(sgt_cuda_backend *c);
-/* Return the largest number of rows per micro-step, below o->batch, with which all buffers fit in
- * `bytes` bytes of device memory. Return 0 if not even one row fits. */
+/* Return the largest number of rows per micro-step, less than o->batch, for which all buffers fit
+ * in `bytes` bytes of device memory. Return 0 if not even one row fits. */
 uint32_t sgt_cuda_most_rows(const sgt_backend_options *o, uint64_t bytes);
 
-/* In tests, overwrite the buffers that are not in use any more after part `part` of a step
- * (sgt_live). sgt_cuda_part_ends calls it at the end of each part. */
+/* In tests, overwrite the buffers that are no longer in use after part `part` of a step, such as
+ * the forward pass of a layer (sgt_live). sgt_cuda_part_ends calls it at the end of each part. */
 void sgt_cuda_scrub(sgt_cuda_backend *c, unsigned part);
 static inline void sgt_cuda_part_ends(sgt_cuda_backend *c, unsigned part)
 {
     if (c->o.scrub) sgt_cuda_scrub(c, part);
 }
 
-/* Return whether the bias of the matrix product `which` is added by the LayerNorm kernel that
- * follows, and not by the product itself. This is so with the variant norm-bias, for the products
- * that end a residual branch. */
+/* Return whether the LayerNorm kernel adds the bias of the preceding matrix product `which`,
+ * instead of the product itself. This is so with the variant norm-bias, for the products that end a
+ * residual branch. */
 static inline int sgt_cuda_norm_bias(const sgt_cuda_backend *c, int which)
 {
     return c->plan.variants & SGT_VARIANT_NORM_BIAS &&
@@ -332,8 +333,8 @@ int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err);
  * rank 0. Call it when memory is allocated. */
 int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err);
 void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training);
-/* Return the name of an attention implementation, for messages. If there is advice for users whose
- * gradients are infinite or NaN with it, set *instead to that advice, else to NULL. */
+/* Return the name of an attention implementation, for messages. Set *instead to advice for users
+ * whose gradients are infinite or NaN with it, or to NULL if there is none. */
 const char *sgt_cuda_attention_name(sgt_cuda_path path, const char **instead);
 /* Compute attention's backward pass. It reads dln (N, C), the gradient of attention's output, and
  * writes the gradient of qkv (N, 3C) to dwide. */
@@ -350,8 +351,8 @@ void sgt_cuda_backward(sgt_cuda_backend *c);
 
 /* ---- ranks.c ---- */
 
-/* Functions for several ranks (ranks.c). With only one rank, open, leave, follow, last and reduce
- * may be called and do nothing. The others must not be called. */
+/* Functions for several ranks (ranks.c). With only one rank, the functions that end in open, leave,
+ * follow, last or reduce do nothing, and the others must not be called. */
 
 /* Indexes of the buckets into which parameters are divided: one bucket for the embeddings, one for
  * each block, one for the head if it is not tied to wte, and one for all vectors. */
@@ -368,14 +369,15 @@ int sgt_cuda_ranks_open(sgt_cuda_backend *c, sgt_error *err); /* connect to the 
 /* Replace the `n` bytes of *choice by those of rank 0. All ranks must make the same choices, but
  * timings differ between ranks. */
 int sgt_cuda_ranks_follow(const sgt_cuda_backend *c, void *choice, size_t n, sgt_error *err);
-/* Disconnect from the other ranks. All work enqueued on streams must be complete. Exception: if a
- * rank has failed, so that the others have given up, NCCL's communicator is aborted. */
+/* Disconnect from the other ranks. All work enqueued on streams must be complete, unless a rank has
+ * failed: then the other ranks have given up, and NCCL's communicator is aborted. */
 void sgt_cuda_ranks_leave(sgt_cuda_backend *c);
 /* Return whether there are several ranks and `micro` is the last micro-step of a step. In that
  * micro-step, the ranks reduce gradients while they compute. */
 int sgt_cuda_ranks_last(const sgt_cuda_backend *c, uint32_t micro);
-/* Call these functions in the last micro-step of a step: `begin` at its start, `reduce` when the
- * gradients of a bucket are complete, and `end` at its end. */
+/* Call these functions in the last micro-step of a step: sgt_cuda_ranks_begin at its start,
+ * sgt_cuda_ranks_reduce when the gradients of a bucket are complete, sgt_cuda_ranks_end at its
+ * end. */
 void sgt_cuda_ranks_begin(sgt_cuda_backend *c);
 void sgt_cuda_ranks_reduce(sgt_cuda_backend *c, size_t bucket);
 void sgt_cuda_ranks_end(sgt_cuda_backend *c);
@@ -386,10 +388,10 @@ void sgt_cuda_ranks_norm(sgt_cuda_backend *c);
 void sgt_cuda_ranks_share(sgt_cuda_backend *c, int forget);
 /* For the matrices that Muon updates, all-gather the ranks' parts in own_grads into grads. */
 void sgt_cuda_ranks_gather_steps(sgt_cuda_backend *c);
-/* `put` writes, and `get` reads, elements at .. at + count - 1 of the complete flat array, which is
- * divided among the ranks. `state` is the array of this rank, with only the parts that it owns. put
- * takes those of the `count` floats that this rank owns, and ignores the others. get returns all of
- * them on every rank. All ranks must make the same calls. */
+/* sgt_cuda_ranks_put writes, and sgt_cuda_ranks_get reads, elements at .. at + count - 1 of the
+ * complete flat array, which is divided among the ranks. `state` is this rank's array, with only
+ * the parts that it owns. Of the `count` floats, put stores those that this rank owns. get returns
+ * all of them on every rank. All ranks must make the same calls. */
 int sgt_cuda_ranks_put(sgt_cuda_backend *c, float *state, size_t at, size_t count,
                        const float *from, sgt_error *err);
 int sgt_cuda_ranks_get(sgt_cuda_backend *c, const float *state, size_t at, size_t count, float *to,
@@ -432,19 +434,18 @@ static inline const void *sgt_cuda_weight(const sgt_cuda_backend *c, size_t at)
 }
 
 /* Return the address of the parameter at offset `at` in float32. The parameter must belong to a
- * vector. LayerNorm's kernels read their parameters from here and not from the working copies,
- * because the weights of a LayerNorm are near 1. There, successive bf16 numbers are 1/256 or 1/128
- * apart, which is far more than the change of a weight in one update, so most updates would have no
- * effect. */
+ * vector. LayerNorm's kernels read their parameters from here, because a LayerNorm's weights are
+ * near 1. There, successive bf16 numbers are 1/256 or 1/128 apart, far more than a weight changes
+ * in one update. So with working copies in bf16, most updates would have no effect. */
 static inline const float *sgt_cuda_vector(const sgt_cuda_backend *c, size_t at)
 {
     if (c->flat.vectors) return c->flat.vectors + (at - c->flat.decayed);
     return (c->flat.own_copy ? c->flat.params : (const float *)c->flat.copy) + at;
 }
 
-/* Copy `count` floats from the device array `device` to the host array `to`, or, if `to` is NULL,
- * from the host array `from` to `device`. The copy goes through the pinned staging buffer. The
- * function returns when it is complete. */
+/* Copy `count` floats from the device array `device` to the host array `to`. If `to` is NULL, copy
+ * them from the host array `from` to `device`. The copy goes through the pinned staging buffer.
+ * Return when it is complete. */
 int sgt_cuda_stage(sgt_cuda_backend *c, float *device, float *to, const float *from, size_t count,
                    sgt_error *err);
 
@@ -463,10 +464,10 @@ int sgt_cuda_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_e
 int sgt_cuda_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS],
                               size_t *count, uint64_t *bytes, sgt_error *err);
 
-/* Run work(c) on the streams. Without CUDA graphs, it is launched directly. With graphs, the first
- * call launches it directly, and then captures it as a graph while the device computes. Later calls
- * run the graph. The first, direct launch lets the driver load the code of kernels and lets
- * libraries allocate memory. Both must not happen during a capture. */
+/* Run work(c) on the streams. Without CUDA graphs, work(c) launches its kernels directly. With
+ * graphs, only the first call does so, and then captures a graph while the device computes; later
+ * calls run the graph. In the direct launch, the driver loads the code of kernels, and libraries
+ * allocate memory. Neither is possible during a capture. */
 int sgt_cuda_run(sgt_cuda_backend *c, sgt_cuda_graph *graph, void (*work)(sgt_cuda_backend *),
                  sgt_error *err);
 

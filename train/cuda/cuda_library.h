@@ -36,9 +36,9 @@ typedef struct sgt_cuda_attention_times {
 } sgt_cuda_attention_times;
 
 /* Open a backend with these options, and time the attention implementation that o->attention names.
- * A model of one layer is sufficient. `init` must be sgt_init_parameters, which the library does
- * not contain, so that it does not depend on OpenMP. If the implementation cannot be used, return
- * SGT_EUNSUPPORTED with the reason. */
+ * A model of one layer is sufficient. `init` must be sgt_init_parameters. It is an argument because
+ * this library does not contain it, to be independent of OpenMP. If the implementation cannot be
+ * used, return SGT_EUNSUPPORTED with the reason. */
 typedef int sgt_cuda_attention_bench(sgt_cuda_attention_times *t, const sgt_backend_options *o,
                                      sgt_init *init, sgt_error *err);
 

@@ -56,15 +56,16 @@ typedef struct sgt_cuda_checks {
 } sgt_cuda_checks;
 extern const sgt_cuda_checks sgt_cuda_self_check;
 
-/* Return SGT_EUNSUPPORTED because verdict v says that a path must not be used. The message begins
- * with `what`, which names the user of the path, for example "NCCL: ", or is "". */
+/* If there is a verdict v that a path must not be used, return SGT_EUNSUPPORTED with its reason. If
+ * v is NULL, return SGT_OK. The message begins with `what`, which names the user of the path, for
+ * example "NCCL: ", or is "". */
 int sgt_check_refuse(const sgt_checked *v, const char *what, sgt_error *err);
 
 /* ---- the checks ---- */
 
-/* The checks, one function for each kind of path. They test what is special about a path: number
- * formats, forms of matrix products, edges of tiles. They do not test complete training steps,
- * which use several paths. */
+/* The checks, one function for each kind of path (kernels or a library that a step may use). They
+ * test what is special about a path: number formats, forms of matrix products, edges of tiles. They
+ * do not test complete training steps, which use several paths. */
 int sgt_check_attention(const char *path, int device, sgt_error *err);
 int sgt_check_products(const char *path, int device, sgt_error *err);
 int sgt_check_nccl(const char *path, int device, sgt_error *err);
