@@ -17,9 +17,9 @@ struct sgt_loader {
     sgt_set set; /* the shards of all sets, concatenated in the order of the sets */
     sgt_loader_set_info *sets;
     uint32_t set_count;
-    /* where each document begins; filled in if the sampling is `documents` or `packed`, or if the
-     * option `documents` is set. For `packed`, only documents.count remains after the plans of
-     * packed rows have been made; the rest is freed */
+    /* where each document begins. Filled in for the samplings `documents` and `packed`, and if the
+     * option `documents` is set. For `packed`, only documents.count is kept once the rows have been
+     * planned; the rest is freed */
     sgt_documents documents;
     /* (set_count): one plan per set, which assigns the set's documents to packed rows; NULL unless
      * the sampling is packed */
@@ -37,7 +37,7 @@ typedef struct sgt_pieces {
     uint64_t index; /* of the batch */
     sgt_window *pieces;
     size_t room;
-    /* count: number of pieces in the batch; told: how many of them, counted from the first, have
+    /* count: number of pieces in the batch; told: number of pieces, from the first on, that have
      * been announced to the reader, so that it can read them ahead */
     uint32_t count, told;
 } sgt_pieces;
@@ -53,17 +53,19 @@ struct sgt_cursor {
      * current batch */
     sgt_pieces *ring;
     uint32_t size, at, drawn;
-    /* Prediction of the batches that will be read. last: index of the batch read last; step:
-     * difference between `last` and the index of the batch before it; stride: predicted difference
-     * between consecutive batches, or 0 if there is no prediction, so that nothing is read ahead. A
-     * wrong prediction costs time but changes no result */
+    /* Prediction of the batches that will be read, for reading ahead. A wrong prediction costs time
+     * but changes no result.
+     * - last: index of the batch read last
+     * - step: difference between `last` and the index of the batch read before it
+     * - stride: predicted difference between consecutive batches; 0: no prediction, so nothing is
+     *   read ahead */
     uint64_t last, step, stride;
 
     /* (local_batch): for each piece of the last fetch, the address of its first token */
     const void **tokens;
-    /* progress in writing the current batch. row: index of the row to which the next piece will be
-     * written; token: position in that row at which the piece's first token will be written; found:
-     * number of document starts found so far in the batch */
+    /* progress in writing the current batch, where the next piece will be written. row: index of
+     * its row; token: position in that row; found: number of document starts found so far in the
+     * batch */
     uint32_t row, token, found;
     /* the batch that the last sgt_loader_read wrote. Its inputs and targets are in the caller's
      * buffer; its other arrays belong to the cursor */
@@ -95,7 +97,7 @@ int sgt_batch_open(sgt_loader_batch *b, const sgt_loader *l);
 void sgt_batch_close(sgt_loader_batch *b);
 
 /* Set *bytes to the size in bytes of a batch's inputs; its targets, if any, have the same size.
- * Return an error if the output is unknown or does not fit the ids. */
+ * Return an error if the output is unknown or too narrow for the ids. */
 int sgt_batch_bytes(size_t *bytes, const sgt_loader *l, sgt_output o, sgt_error *err);
 
 /* Read batch b->index and fill in all arrays of *b. */

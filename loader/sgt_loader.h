@@ -70,28 +70,28 @@ const char *sgt_sampling_name(sgt_sampling s); /* "shuffle", "random", ..., "pac
 
 typedef struct sgt_loader_set {
     const char *path; /* a folder or a shard */
-    /* the sets share the rows in proportion to their weights, 1e-9 to 1e6. If all weights are 0, a
-     * set's weight is its number of windows, so that the epochs of all sets end together */
+    /* the sets share the rows in proportion to their weights, 1e-9 to 1e6. If all are 0, each set's
+     * number of windows is its weight, so that the epochs of all sets end together */
     double weight;
 } sgt_loader_set;
 
 typedef struct sgt_loader_options {
     size_t size; /* sizeof(sgt_loader_options) */
 
-    /* The data, given either as the text `data` ("DIR", "DIR,DIR" or "DIR:0.7,DIR:0.3") or as the
-     * list `sets` of `set_count` sets. If the entire text exists as a path, it names one set.
-     * Otherwise it is split at commas. A part that exists as a path has no weight; in any other
-     * part, a number after the last colon is the weight */
+    /* The data: either `data`, a text such as "DIR", "DIR,DIR" or "DIR:0.7,DIR:0.3", or the
+     * list `sets`. A text that exists as a path names one set. Otherwise it is split at commas. A
+     * part that exists as a path has no weight; in other parts, a number after the last colon is
+     * the weight */
     const char *data;
     const sgt_loader_set *sets;
     uint32_t set_count;
     const char *split; /* in a folder, read the shards SPLIT_*.bin; default "train" */
     /* 16 or 32: the shards (or OLMo-core's SPLIT.npy) have no headers, only ids of 16 or 32 bits.
-     * 0: shards have headers. A file of 16-bit ids without a header is then read only if the path
-     * names it, or if it is nanoGPT's train.bin or val.bin, and if it looks like 16-bit ids */
+     * 0: shards have headers. A file that looks like 16-bit ids without a header is read only if
+     * the path names it, or if it is nanoGPT's train.bin or val.bin */
     int raw;
     /* exclusive upper bound of ids, in addition to the vocabulary sizes in the shards' headers.
-     * Default: 50257 for 2-byte ids and 1048576 for 4-byte ids if no header states a size */
+     * Default if no header states a size: 50257 for 2-byte ids, 1048576 for 4-byte ids */
     uint32_t vocab;
 
     /* The rows */
@@ -102,8 +102,8 @@ typedef struct sgt_loader_options {
     /* index of this process, from 0: it gets rows rank, rank + ranks, ... of each batch */
     uint32_t rank;
     uint32_t ranks; /* default 1; must divide batch */
-    /* 0: no document arrays; 1: sgt_loader_batch states where documents begin in its rows (opening
-     * then reads every .idx file); 2: as 1, but without the arrays `positions` and `ids` */
+    /* 0: no document arrays. 1: sgt_loader_batch states where documents begin in its rows; opening
+     * reads every .idx file. 2: as 1, but `positions` and `ids` are NULL */
     int documents;
     /* for SGT_SAMPLING_DOCUMENTS: pad rows with the id `pad` (1) or the end-of-text id (0) */
     int padded_by;
@@ -127,10 +127,9 @@ typedef struct sgt_loader sgt_loader;
 typedef struct sgt_cursor sgt_cursor;
 
 /* Open folders of shards (with or without a manifest) and single shards, of sgt, llm.c,
- * modded-nanogpt, nanoGPT and Megatron-LM (shards/shard.h; Megatron-LM's also by PREFIX, without
- * .bin). This call checks the headers and sizes of all shards. Ids are checked when they are read;
- * the preload reader reads all of them during this call. On failure *out is unchanged. The message
- * of SGT_EFORMAT names the shard and the offset. */
+ * modded-nanogpt, nanoGPT and Megatron-LM (see shards/shard.h). Checks the headers and sizes of all
+ * shards. Ids are checked when they are read, which the preload reader does during this call. On
+ * failure *out is unchanged. The message of SGT_EFORMAT names the shard and the offset. */
 int sgt_loader_open(sgt_loader **out, const sgt_loader_options *o, sgt_error *err);
 void sgt_loader_close(sgt_loader *l); /* Close its cursors and streams first. NULL is allowed. */
 
@@ -171,10 +170,9 @@ typedef struct sgt_loader_info {
 const sgt_loader_info *sgt_loader_get_info(const sgt_loader *l);
 
 /* Describe the rows of a run without reading data. sgt_loader_window finds the first token of row
- * `row` % B of batch `row` / B: *shard is the index of its shard among the used shards, and *offset
- * its index in that shard. sgt_loader_shard_path returns the path of used shard `shard`, and
- * sgt_loader_set_of the index of its set. sgt_loader_drawn returns how many of the run's first
- * `rows` rows come from set `set`. */
+ * `row` % B of batch `row` / B: it is token *offset of used shard *shard. sgt_loader_shard_path
+ * returns the path of a used shard, and sgt_loader_set_of the index of its set. sgt_loader_drawn
+ * returns how many of the run's first `rows` rows come from set `set`. */
 void sgt_loader_window(const sgt_loader *l, uint64_t row, uint32_t *shard, uint64_t *offset);
 const char *sgt_loader_shard_path(const sgt_loader *l, uint32_t shard);
 uint32_t sgt_loader_set_of(const sgt_loader *l, uint32_t shard);
@@ -183,12 +181,12 @@ uint64_t sgt_loader_drawn(const sgt_loader *l, uint32_t set, uint64_t rows);
 /* Turn SIGBUS from mapped shards into errors. If a mapped file is cut short or its disk fails,
  * reading the missing bytes normally ends the process by SIGBUS. After this call, a batch that
  * reads missing bytes fails with SGT_EFORMAT or SGT_EIO, and the message names the shard and the
- * byte. Every later batch with a window that ends past that byte fails, too.
+ * byte. Later batches with a window that ends past that byte fail, too.
  *
  * Call this function once, at any time. It installs a handler for the whole process and never
- * removes it. The handler passes a SIGBUS at any other address on to the previous handler. A
- * handler that the program installs later must pass signals on to this one, and threads that read
- * batches must not block SIGBUS. Returns 0, or SGT_EIO. */
+ * removes it. The handler passes a SIGBUS at any other address on to the previous handler. Handlers
+ * that are installed later must do the same. Threads that read batches must not block SIGBUS.
+ * Returns 0, or SGT_EIO. */
 int sgt_loader_guard_sigbus(sgt_error *err);
 
 /* ---- resuming ---- */
@@ -207,7 +205,7 @@ typedef struct sgt_loader_state {
 /* Fill in *s for a run whose next batch is batch `next`. */
 int sgt_loader_get_state(const sgt_loader *l, uint64_t next, sgt_loader_state *s, sgt_error *err);
 /* Set *next to the index of the batch at which this loader resumes the run saved in *s. Returns
- * SGT_EUSAGE, with a message that says why, if its rows would differ from those of that run. */
+ * SGT_EUSAGE if the rows would differ from those of that run; the message says why. */
 int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *s, uint64_t *next, sgt_error *e);
 
 /* ---- batches ---- */
@@ -244,8 +242,8 @@ typedef struct sgt_loader_batch {
     int32_t *begins, *positions, *ids;
 } sgt_loader_batch;
 
-/* Write batches first ... first + count - 1 to `out`, a buffer of `bytes` bytes. The layout depends
- * on `output`: either rows, (count, local_batch, T+1), or all inputs followed by all targets, (2,
+/* Write batches first ... first + count - 1 to `out`, a buffer of `bytes` bytes. Depending on
+ * `output`, `out` gets rows, (count, local_batch, T+1), or all inputs followed by all targets, (2,
  * count, local_batch, T). Returns SGT_EUSAGE if the batches do not fit. After a failure the content
  * of `out` is undefined. One call for several batches is faster in languages with slow foreign
  * calls. */
@@ -284,12 +282,13 @@ size_t sgt_stream_bytes(const sgt_loader *l, sgt_output output);
 int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_options *o,
                     sgt_error *err);
 /* Wait for the next batch and store it in *b, where it stays valid until it is released. Returns 0,
- * or 1 after the last of `count` batches. If the batch could not be read, this call and every
- * further call return the same negative SGT_E* code. Returns SGT_EUSAGE if the consumer holds all
- * slots, because the wait would then never end. */
+ * or 1 after the last of `count` batches. If the batch could not be read, this and all further
+ * calls return the same negative SGT_E* code. Returns SGT_EUSAGE if the consumer holds all slots:
+ * the wait would never end. */
 int sgt_stream_next(sgt_stream *s, const sgt_loader_batch **b, sgt_error *err);
 /* Give the batch's buffer back to the prefetch threads. A caller that gave options.buffers may
- * instead keep the batch's buffer and pass another one of its size as `buffer`; else it is NULL. */
+ * instead keep it and give another buffer of the same size, `buffer`. Otherwise `buffer` is
+ * NULL. */
 void sgt_stream_release(sgt_stream *s, const sgt_loader_batch *b, void *buffer);
 /* Close the stream, at any time, from the consumer thread. NULL is allowed. */
 void sgt_stream_close(sgt_stream *s);

@@ -28,12 +28,14 @@ extern const char *const sgt_cpu_names[];
  * SGT_CPU_AVX512: such a CPU has the vectors of AVX-512 and, in addition, tiles (sgt_cpu_amx). */
 const char *sgt_cpu_name(void);
 
-/* Return whether a feature of some AVX-512 CPUs may be used. All three functions return 0 if the
- * level to use is below AVX-512. sgt_cpu_bf16 tests for AVX512-BF16, which multiplies bfloat16
- * matrices in vectors. sgt_cpu_amx tests for AMX-BF16, which multiplies them in tiles, together
- * with AVX512-BF16. It returns 0 if the limit is "avx512", or if Linux does not let this process
- * use the tile registers; its first call asks Linux for them. sgt_cpu_vbmi2 tests for AVX512-VBMI
- * and VBMI2, which look up, compress and expand bytes (Ice Lake and Zen 4 have them). */
+/* Return 1 if a feature that only some AVX-512 CPUs have may be used. Return 0 if it may not, or if
+ * the level to use is below AVX-512.
+ * - sgt_cpu_bf16: AVX512-BF16, which multiplies bfloat16 matrices in vectors.
+ * - sgt_cpu_amx: AVX512-BF16 and AMX-BF16, which multiplies bfloat16 matrices in tiles. The first
+ *   call asks Linux for the tile registers. Returns 0 if Linux refuses them, or if the limit is
+ *   "avx512".
+ * - sgt_cpu_vbmi2: AVX512-VBMI and VBMI2, which look up, compress and expand bytes (Ice Lake, Zen
+ *   4). */
 int sgt_cpu_bf16(void);
 int sgt_cpu_amx(void);
 int sgt_cpu_vbmi2(void);
@@ -53,7 +55,7 @@ int sgt_cpu_count(void);
 /* Return the default number of threads for a process, at least 1. `sharing` is the number of
  * processes that run on the same cores, including this one. The result is the number of cores, or
  * the CPU limit of the control groups (containers, batch systems) if that is lower, divided by
- * `sharing`. If `most` is above 0, the result is at most `most`. */
+ * `sharing`. The result is at most `most`, unless `most` is 0. */
 int sgt_cpu_threads(uint32_t sharing, int most);
 /* Return the CPU's name, such as "AMD EPYC 9654 ...", or "unknown CPU". */
 const char *sgt_cpu_model(void);

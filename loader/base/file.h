@@ -48,9 +48,8 @@ void sgt_file_abandon(sgt_file *f);
 /* Write p[n] to the file `path` atomically: begin, write and commit in one call. */
 int sgt_file_put(const char *path, const void *p, size_t n, sgt_error *err);
 
-/* Return 1 if `path` does not exist. This includes the case that a parent in `path` is a file and
- * not a folder. Return 0 if `path` exists or if it cannot be examined; in the latter case, opening
- * it will report the reason. */
+/* Return 1 if `path` does not exist, for example because a parent folder in it is a file. Return 0
+ * if `path` exists or cannot be examined. In the latter case, opening it will report the reason. */
 int sgt_file_gone(const char *path);
 
 /* Fill in *err after a failed system call, as sgt_fail_errno(err, "%s", path) does. If the file
@@ -99,9 +98,8 @@ int sgt_move(const char *from_folder, const char *to_folder, const char *from, c
              int *gone, sgt_error *err);
 
 /* Write "folder/name" into `to` and return `to`. `name` and the arguments after it are formatted as
- * by printf. The caller need not check the length: if the path does not fit, it is cut off at a
- * length that is still above the system's limit, so every system call that gets it fails with
- * ENAMETOOLONG.
+ * by printf. The caller need not check the length. A path that does not fit is cut off, but stays
+ * longer than the system allows, so every system call that gets it fails with ENAMETOOLONG.
  *
  *     char path[SGT_PATH];
  *     int fd = sgt_file_open(sgt_path(path, work, "part-%06u/journal", i), O_RDONLY, &err); */
@@ -116,10 +114,10 @@ int sgt_file_open(const char *path, int flags, sgt_error *err);
  * if `up` is 1, or its parent if `up` is 2. Return NULL if the program's path is unknown. */
 char *sgt_beside_program(int up, const char *below);
 
-/* Return, in malloc'd memory, the path to pass to dlopen for one of sgt's own libraries. For a
- * program PREFIX/bin/PROGRAM, this is PREFIX/lib/NAME (in a build folder) or PREFIX/lib/sgt/NAME
- * (when installed), if that file exists. Otherwise it is just `name`, for which dlopen searches.
- * NULL: out of memory. */
+/* Return, in malloc'd memory, the path to pass to dlopen for one of sgt's own libraries. A program
+ * PREFIX/bin/PROGRAM finds it as PREFIX/lib/NAME (in a build folder) or PREFIX/lib/sgt/NAME (when
+ * installed). If neither file exists, the path is just `name`, for which dlopen searches. NULL: out
+ * of memory. */
 char *sgt_own_library(const char *name);
 
 /* If `code` is SGT_EFORMAT, append " (hint)" to the text of *err, unless the text already ends in a

@@ -30,10 +30,10 @@ int sgt_json_object(json_t **out, const char *text, size_t n, size_t most, const
 /* The same for the file at `path`, which may have at most most_bytes bytes. */
 int sgt_json_file(json_t **out, const char *path, size_t most_bytes, size_t most, sgt_error *err);
 
-/* Return the JSON text in malloc'd memory, as json_dumps does, but never an incomplete text. (If
- * memory runs out, json_dumps may omit a member without an error.) To ensure this, the function
- * first computes the size, then allocates the memory, and only then writes. Return NULL if `json`
- * is NULL, if it has a value that JSON cannot express, or if memory runs out. */
+/* Return the JSON text in malloc'd memory, as json_dumps does. Return NULL if `json` is NULL, if it
+ * has a value that JSON cannot express, or if memory runs out. (json_dumps may instead omit a
+ * member if memory runs out. This function computes the size first, then allocates the memory, and
+ * only then writes.) */
 char *sgt_json_dumps(const json_t *json, size_t flags);
 
 /* Return a new JSON string: v as 16 hex digits. NULL: out of memory. */

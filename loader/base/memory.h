@@ -29,22 +29,24 @@ typedef struct sgt_memory {
     const char *limit;
 } sgt_memory;
 
-/* Fill in *m. m->available is the lowest of these values: the machine's MemAvailable, and for each
- * control group, from this process's group up to the topmost, the bytes that the group may still
- * allocate. These are its limit minus its memory use, where page cache does not count as used. The
- * limit is the lower of memory.max and memory.high (version 2 of control groups), or
- * memory.limit_in_bytes (version 1). Files that cannot be read set no limit. Reads ROOT/proc and
- * ROOT/sys/fs/cgroup, where ROOT is `root`, or / if `root` is NULL. */
+/* Fill in *m. m->available is the lowest of these values:
+ * - the machine's MemAvailable
+ * - for this process's control group and each group above it: the group's limit minus its memory
+ *   use, where page cache does not count as used
+ *
+ * The limit is the lower of memory.max and memory.high (version 2 of control groups), or
+ * memory.limit_in_bytes (version 1). Files that cannot be read set no limit. `root` is the folder
+ * that contains proc and sys/fs/cgroup; NULL: /. */
 void sgt_memory_look(sgt_memory *m, const char *root);
 
-/* Return the resident anonymous memory, in bytes, of all children of this process's parent,
- * including this process. Such children are, for example, the ranks that a launcher started. A page
- * that several processes share counts once for each process. Returns UINT64_MAX if there are fewer
- * than `least` children whose memory can be read. Reads ROOT/proc. */
+/* Return the resident anonymous memory, in bytes, of this process and its siblings: all children of
+ * its parent, such as the ranks that a launcher started. A page that several processes share counts
+ * once for each process. Return UINT64_MAX if the memory of fewer than `least` children can be
+ * read. `root` is the folder that contains proc; NULL: /. */
 uint64_t sgt_memory_of_siblings(uint32_t least, const char *root);
 
-/* Return the number of CPUs that this process's control groups allow, rounded up; UINT64_MAX: no
- * limit. It is the lowest quota of these groups, in cpu.max (version 2) or cpu.cfs_quota_us
+/* Return the lowest CPU quota of this process's control groups, in CPUs, rounded up. Return
+ * UINT64_MAX if there is no quota. Reads cpu.max (version 2 of control groups) or cpu.cfs_quota_us
  * (version 1). */
 uint64_t sgt_group_cpus(const char *root);
 

@@ -38,10 +38,13 @@ typedef struct sgt_option {
      * instead */
     void *to;
     /* The value as --help shows it, such as "N" or "DIR", or words separated by |. It is NULL for a
-     * flag, and for a WORD whose words are in `choices`. Shell completion offers lower-case words;
-     * for FILE, DIR, FOLDER, OUT/ and SHARD it offers files or folders; for a LIST it offers
-     * `words` or `choices`. If the value of a number ends in "|auto", the user may also give
-     * "auto", which lets the program choose. */
+     * flag, and for a WORD whose words are in `choices`. If the value of a number ends in "|auto",
+     * the user may also give "auto", which lets the program choose.
+     *
+     * Shell completion offers:
+     * - for FILE, DIR, FOLDER, OUT/ and SHARD: files or folders
+     * - for a LIST: `words` or `choices`
+     * - otherwise: the words that are in lower case */
     const char *value;
     /* description in --help, the manual and shell completion; it begins in lower case and ends
      * without a full stop */
@@ -61,8 +64,8 @@ typedef struct sgt_option {
     /* 1: `max` is an exclusive bound. The value must be less than `max`, even after it has been
      * rounded to float */
     int below;
-    /* in a program's table: option of train/config.c that supplies missing members: each one that
-     * is 0 or NULL here is copied from that option. NULL: none */
+    /* in a program's table: the option of train/config.c from which this option inherits. Each
+     * member that is 0 or NULL here is copied from there. NULL: inherits nothing */
     const struct sgt_option *as;
     /* In the table of train/config.c: offset of the option's field in the settings struct; the next
      * three members are used only by config.c. */

@@ -36,11 +36,12 @@ typedef struct sgt_claimant {
 
 typedef struct sgt_owner sgt_owner;
 
-/* Make this process the owner of `folder`: lock the file `locked` in it, and create the owner file
- * `name`. A thread then updates the owner file until sgt_owner_leave. `locked` is created if it is
- * missing; "." locks the folder itself; NULL locks nothing. Return 0, 1 if another process owns the
- * folder, or a negative SGT_E*. If the file system does not support locks, send a notice and rely
- * only on the owner file. */
+/* Make this process the owner of `folder`. Lock the file `locked` in it, create the owner file
+ * `name`, and start a thread that updates the owner file until sgt_owner_leave. Return 0, 1 if
+ * another process owns the folder, or a negative SGT_E*.
+ *
+ * `locked` is created if it is missing; "." locks the folder itself; NULL locks nothing. If the
+ * file system does not support locks, send a notice and rely only on the owner file. */
 int sgt_owner_take(sgt_owner **out, const char *folder, const char *name, const char *locked,
                    sgt_claimant *who, sgt_error *err);
 
@@ -55,12 +56,14 @@ int sgt_owner_check(sgt_owner *o, sgt_error *err);
  * not. */
 void sgt_owner_leave(sgt_owner **owner);
 
-/* Check whether the process that the owner file at `path` names is alive. Return 1 if it is. Return
- * 0 if there is no file, or if the owner was dead and its file was removed. Return a negative
- * SGT_E* on an error. If the owner cannot be looked up, for example because it runs on a different
- * machine, watch the file for up to a minute: a live owner updates it. If `who` is NULL, do not
- * wait: return 1 for such an owner at once. In that case, the file of a dead owner is not removed
- * either. */
+/* Check whether the process that the owner file at `path` names is alive. Return:
+ * - 1 if it is alive
+ * - 0 if there is no owner file, or if the owner was dead and its file was removed
+ * - a negative SGT_E* on an error
+ *
+ * An owner that cannot be looked up, for example because it runs on a different machine, is alive
+ * if it updates its file. This call watches the file for up to a minute. If `who` is NULL, it does
+ * not wait, counts such an owner as alive, and leaves the files of dead owners. */
 int sgt_owner_lives(const char *path, sgt_claimant *who, sgt_error *err);
 
 #endif

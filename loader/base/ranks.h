@@ -8,8 +8,8 @@
  * sizes, from one thread. They wait for all ranks and are meant for small and rare data; gradients
  * use swap instead. They return 0, or a negative SGT_E* with *err filled in. The code is SGT_EIO if
  * a rank has ended. A rank that fails must call give_up before it frees memory that other ranks may
- * still use. give_up ends all ranks, with one message, and may not return. If it does return, the
- * rank no longer waits for other ranks. */
+ * still use. give_up ends all ranks, with one message, and usually does not return. If it does,
+ * this rank no longer waits for other ranks. */
 #ifndef SGT_BASE_RANKS_H
 #define SGT_BASE_RANKS_H
 
@@ -23,7 +23,7 @@ struct sgt_ranks {
     uint32_t rank, size; /* rank: index of this rank, from 0; size: number of ranks */
     uint32_t local;      /* index of this rank among the ranks of its machine, from 0 */
     /* here: number of ranks on this machine; sharing: number of ranks that may use the same cores
-     * as this rank. Both count this rank, too; 0 means the same as 1 */
+     * as this rank. Both include this rank; 0 means 1 */
     uint32_t here, sharing;
     int given_up; /* 1 once give_up has been called; accessed atomically */
 
@@ -39,8 +39,8 @@ struct sgt_ranks {
     /* Send `out` to rank `to` while receiving `in` from rank `from`. Each buffer may have 0 bytes
      * and must be smaller than 2^31. Sender and receiver must agree on sizes and order; other ranks
      * are not involved. Any thread may call swap, but only one thread at a time, and not during
-     * broadcast, sum or barrier. While a call waits it sleeps, so that other threads can use the
-     * core. NULL unless the ranks are connected by MPI. */
+     * broadcast, sum or barrier. A waiting call sleeps, so that other threads can use the core.
+     * swap is NULL unless MPI connects the ranks. */
     int (*swap)(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, uint32_t from,
                 void *in, size_t in_bytes, sgt_error *err);
 };

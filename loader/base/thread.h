@@ -19,9 +19,8 @@ int sgt_thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
 typedef struct sgt_process {
     const char *program; /* path of the program, or its name, which is searched for in PATH */
     char *const *argv;
-    /* file descriptors that become the process's standard input, output and error. If `in` is 0,
-     * its standard input is /dev/null. If `out` or `errors` is 0, it gets the caller's standard
-     * output or standard error */
+    /* file descriptors that become the process's standard input, output and error. 0: `in` is
+     * /dev/null, `out` and `errors` are the caller's standard output and standard error */
     int in, out, errors;
     int group; /* 1: start a new process group, so that Ctrl-C signals only the caller's group */
     /* 1: the new process inherits descriptors without O_CLOEXEC; 0: it inherits only 0, 1 and 2 */

@@ -5,14 +5,14 @@
  * Blocks only save time. If a window's block is not stored, the caller reads the window itself.
  * This happens after a jump to a different position in the run, and for a block that could not be
  * read or that consists of too many extents. Read-ahead moves to a new position only when two
- * fetches in a row need the same pool. Therefore, an occasional batch from a different position
- * causes no reads besides those of its own windows.
+ * consecutive fetches need the same pool (256 blocks, see sampler.h). Therefore, a single batch
+ * from a different position causes no reads besides those of its own windows.
  *
- * Memory per set: 2 1/8 pools of 256 blocks, in huge pages. A block has K = ceil(131072 / T)
- * windows and the disk sectors around them. That is 140 MiB at T = 1024, and at most 276 MiB; with
- * 4-byte ids, twice as much. If there are more than SGT_BLOCKS_SETS sets, blocks are not used, and
- * a notice is given. Blocks are not used for rows of more than 131,072 tokens either, because their
- * reads are large anyway.
+ * Memory per set: 2 1/8 pools, in huge pages. A block has K = ceil(131072 / T) windows and the disk
+ * sectors around them. That is 140 MiB at T = 1024, and at most 276 MiB; with 4-byte ids, twice as
+ * much. If there are more than SGT_BLOCKS_SETS sets, blocks are not used, and a notice is given.
+ * Blocks are not used for rows of more than 131,072 tokens either, because their reads are large
+ * anyway.
  *
  *     sgt_blocks *b;
  *     if (sgt_blocks_open(&b, rings, set, options, mix, &err) < 0) ...;   // once
@@ -31,17 +31,18 @@
 
 typedef struct sgt_blocks sgt_blocks;
 
-/* Open one store of blocks for each set. Sets *out to NULL and returns SGT_OK if blocks are not
- * used. This is so if the sampling is not `block`, if rows are longer than a block, or if there are
- * more than SGT_BLOCKS_SETS sets, whose blocks would take too much memory. The arguments must
- * outlive the blocks. */
+/* Open one store of blocks for each set. The arguments must outlive the blocks. Sets *out to NULL
+ * and returns SGT_OK if blocks are not used:
+ * - if the sampling is not `block`
+ * - if rows are longer than a block
+ * - if there are more than SGT_BLOCKS_SETS sets, whose blocks would take too much memory */
 int sgt_blocks_open(sgt_blocks **out, sgt_rings *rings, const sgt_set *set,
                     const sgt_loader_options *o, const sgt_mix *mix, sgt_error *err);
 void sgt_blocks_close(sgt_blocks *b); /* NULL is fine */
 
 /* For each window i whose block is stored, copy the window to memory + i * room and set tokens[i]
- * to the copy. Other tokens[i] are left as the caller set them, to NULL. Waits for needed blocks
- * that are being read, and starts reading the blocks after them. */
+ * to the copy. The caller sets all tokens[i] to NULL before; the others stay NULL. Waits for needed
+ * blocks that are being read, and starts reading the blocks after them. */
 void sgt_blocks_fetch(sgt_blocks *b, const sgt_window *windows, uint32_t n, char *memory,
                       size_t room, const void **tokens);
 

@@ -27,10 +27,10 @@
  * return 0, or a negative SGT_E* with *err filled in. */
 typedef struct sgt_reader_ops {
     /* Open a reader. A fetch will ask for at most o->batch / o->ranks windows. `mix` computes the
-     * windows of each batch; it must outlive the reader, too. If files are not read in the reader's
-     * usual way, *remark is set to a constant text that states how, such as "through the page
-     * cache". If this machine lacks something that the reader needs, open returns SGT_EUNSUPPORTED
-     * with the reason in *err, and the caller then opens the reader mmap instead. */
+     * windows of each batch, and must outlive the reader. If files are read in an unusual way, set
+     * *remark to a constant text such as "through the page cache". If this machine lacks something
+     * that the reader needs, return SGT_EUNSUPPORTED with the reason in *err. The caller then opens
+     * the reader mmap instead. */
     int (*open)(void **reader, const char **remark, const sgt_set *set, const sgt_loader_options *o,
                 const sgt_mix *mix, sgt_error *err);
     void (*close)(void *reader);

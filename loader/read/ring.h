@@ -46,8 +46,8 @@ typedef struct sgt_ring sgt_ring;
 typedef struct sgt_ring_read {
     uint64_t at; /* byte offset in the shard's file */
     size_t bytes;
-    /* buffer to read into. Its size must be sgt_rings_room(all, bytes), since aligned reads may be
-     * longer than `bytes`; its alignment, at least sgt_rings_align(all) */
+    /* buffer of sgt_rings_room(all, bytes) bytes to read into: aligned reads may be longer than
+     * `bytes`. It is aligned to at least sgt_rings_align(all) */
     char *to;
     uint32_t shard;
     const char *data; /* address of the bytes read; valid after sgt_ring_wait */
@@ -60,10 +60,10 @@ typedef struct sgt_ring_read {
 } sgt_ring_read;
 
 /* Open the state that all rings of a reader share, mainly the shards' open files. The set must
- * outlive it. Any number of threads may share it. The call opens and closes a trial ring. If
- * io_uring is unavailable, or if there are too few file descriptors, it returns SGT_EUNSUPPORTED,
- * and *err has the reason, such as "io_uring is forbidden". *remark must be NULL before the call.
- * It is set to "through the page cache" if any shard is read through the page cache. */
+ * outlive it. Any number of threads may share it. *remark must be NULL before the call; it is set
+ * to "through the page cache" if any shard is read in that way. Returns SGT_EUNSUPPORTED if there
+ * are too few file descriptors, or if a trial shows that io_uring is unavailable; *err has the
+ * reason, such as "io_uring is forbidden". */
 int sgt_rings_open(sgt_rings **out, const char **remark, const sgt_set *set,
                    const sgt_notice *notice, sgt_error *err);
 void sgt_rings_close(sgt_rings *all); /* Call after all rings are closed. NULL is allowed. */
@@ -76,16 +76,15 @@ size_t sgt_rings_align(const sgt_rings *all);
 size_t sgt_rings_room(const sgt_rings *all, size_t bytes);
 
 /* Open a ring. At most `depth` reads (1 to 4096) are in flight at a time, and further reads wait.
- * `memory` is the memory of `bytes` bytes (at most 1 GiB) into which most reads go, or NULL. It is
- * registered with the kernel if the user's limits allow that. Different threads may open and use a
- * ring, but only one thread at a time; using it from one thread is faster. A child after fork must
- * not use it. */
+ * `memory` is a buffer of `bytes` bytes (at most 1 GiB) into which most reads go, or NULL. It is
+ * registered with the kernel if the user's limits allow that. Only one thread at a time may use a
+ * ring; it is faster if that is always the same thread. A child after fork must not use it. */
 int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, void *memory, size_t bytes,
                   sgt_error *err);
 
-/* Wait for the reads in flight, and close the ring. Returns 0 if the kernel does not write to the
- * reads' memory any longer, or if r is NULL. Returns 1 if the ring had failed: the kernel may then
- * write to that memory at any time, so the caller must leave it mapped. */
+/* Wait for the reads in flight, and close the ring. Returns 0 if the kernel no longer writes to the
+ * reads' memory, or if r is NULL. Returns 1 if the ring had failed. The kernel may then write to
+ * that memory at any time, so the caller must leave it mapped. */
 int sgt_ring_close(sgt_ring *r);
 
 /* sgt_ring_ask queues a read. sgt_ring_submit issues queued reads and collects completed ones.

@@ -1,13 +1,14 @@
 /* rows_simd.h: the functions of rows.h with vector instructions, in a form that rows_avx2.c,
  * rows_avx512.c and rows_neon.c share. The including file defines vec, load and store. It also
- * defines three functions for ids of `width` bytes, a constant: max; top_of, the largest id of a
- * vector; and put, which writes a vector's ids as integers of `size` bytes and returns the ids.
+ * defines three functions for ids of `width` bytes, a constant:
+ * - max: the vector of the larger ids of two vectors
+ * - top_of: the largest id of a vector
+ * - put: writes a vector's ids as integers of `size` bytes, and returns the ids
  *
  * The first vector is stored at the beginning of the row. The second one is stored at the next
- * address that is a multiple of the vector size, and overlaps the first. In this way, all stores
- * except the first and the last are aligned. (In streams this also holds for the targets.) Where
- * two stores overlap, both write the same ids. Rows with fewer ids than a vector use the plain C
- * functions. */
+ * address that is a multiple of the vector size, and overlaps the first; both write the same ids
+ * there. In this way, all stores except the first and the last are aligned. (In streams this also
+ * holds for the targets.) Rows with fewer ids than a vector use the plain C functions. */
 
 /* Write the vector of ids that begins at id i of a row, and return it, so that the caller can find
  * the row's largest id. If the output has targets, also write the vector of targets, which begins

@@ -3,9 +3,9 @@
  * multiplications of different rows overlap; for a single row, each multiplication must wait for
  * the previous one.
  *
- * This table has the time in microseconds to draw a batch of 32 rows from 20 shards (AMD EPYC Zen
- * 4, one thread, 2026-11-21, `make bench-rows` of commit aa7c1b9e). Columns: one row at a time; all
- * rows at once in plain C; AVX2; AVX-512.
+ * Time in microseconds to draw a batch of 32 rows from 20 shards (AMD EPYC Zen 4, one thread,
+ * 2026-11-21, `make bench-rows` of commit aa7c1b9e). Columns: one row at a time; all rows at once
+ * in plain C; AVX2; AVX-512.
  *
  *     random     0.93    0.90    0.58    0.55
  *     shuffle    3.22    2.35    1.15    0.95

@@ -1,8 +1,11 @@
 /* draws_simd.h: the functions of draws.h, written for vectors of 64-bit lanes; in plain C, a vector
- * has one lane. The including file defines the type vec and four macros. LANES is the number of
- * lanes per vector. MUL multiplies the lower 32 bits of each lane, and ignores the upper 32 bits,
- * which therefore need not be cleared. REDUCE is x if x < m, else x - m. SIDE is the number of
- * vectors that are computed side by side, so that the CPU can overlap their multiplications. */
+ * has one lane. The including file defines the type vec and four macros:
+ * - LANES: number of lanes per vector
+ * - MUL: multiplies the lower 32 bits of each lane. It ignores the upper 32 bits, which therefore
+ *   need not be cleared
+ * - REDUCE: x if x < m, else x - m
+ * - SIDE: number of vectors computed side by side, so that the CPU can overlap their
+ *   multiplications */
 #include <string.h>
 
 #include "loader/sample/draws.h"

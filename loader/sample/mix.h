@@ -9,15 +9,17 @@
  *     free(memo);
  *     sgt_mix_free(&m);
  *
- * The definition. Like that of sampler.h, it must never change silently. If there is only one set,
- * its rows are those of its sampler, with the run's seed. If there are two or more sets, set i has
- * a share p_i, which is an integer: the set's weight times 10^9, rounded. If no set has a weight,
- * p_i is instead the number of windows in an epoch of the set, so that the epochs of all sets end
- * together. All shares are divided by their greatest common divisor. N is their sum.
+ * The following definition must never change silently, because a resumed run depends on it. If
+ * there is only one set, its rows are those of its sampler, with the run's seed. If there are two
+ * or more sets, set i has a share p_i, which is an integer: the set's weight times 10^9, rounded.
+ * If no set has a weight, p_i is instead the number of windows in an epoch of the set, so that the
+ * epochs of all sets end together. All shares are divided by their greatest common divisor. N is
+ * their sum.
  *
- * count(i ... j, r) is how many of the run's first r rows come from sets i ... j-1. If these are
- * all sets, it is r. A range of more than one set is halved at h = floor((i + j) / 2). If P is the
- * sum of the shares in the first half, and S the sum in the whole range, then
+ * count(i ... j, r) is how many of the run's first r rows come from sets i ... j-1; count(i, r) is
+ * how many come from set i. For the range of all sets, the count is r. A range of more than one set
+ * is halved at h = floor((i + j) / 2). If P is the sum of the shares in the first half, and S the
+ * sum in the whole range, then
  *
  *     count(i ... h, r) = floor(count(i ... j, r) * P / S), the second half has the rest.
  *
@@ -27,12 +29,13 @@
  *
  * Rows are divided into turns of 64. Turn k has rows 64k ... 64k + 63, of which count(i, 64k + 64)
  * - count(i, 64k) come from set i. The order of the sets within a turn is random: with a fixed
- * order, a rank could always get rows of the same set. The order is made from a list of the turn's
- * rows, in which each row is represented by the number of its set, sorted by set. The list is
- * shuffled: for j = 63 ... 1, elements j and floor(word_j * (j + 1) / 2^32) are exchanged, where
- * word_j = word j mod 4 of philox(key: seed, counter: (k, floor(j / 4) * 256 + 7)). Row 64k + j
- * comes from the set i that is then element j. Its index among the rows of set i is count(i, 64k)
- * plus the number of earlier elements that are i. So each set's rows come in the order 0, 1, 2, ...
+ *   order, a rank could always get rows of the same set. The order is that of a list with one
+ *   element for each row of the turn: the index of the row's set. The list is first sorted, then
+ *   shuffled: for j = 63 ... 1, elements j and floor(word_j * (j + 1) / 2^32) are exchanged, where
+ *   word_j = word j mod 4 of philox(key: seed, counter: (k, floor(j / 4) * 256 + 7)). Row 64k + j
+ *   comes from the set i that is then element j. Its index among the rows of set i is count(i, 64k)
+ *   plus the number of earlier elements that are i. So each set's rows come in the order 0, 1, 2,
+ *   ...
  *
  * The rows of set i come from a sampler of the set's shards. The sampler's seed is the first 64
  * bits of philox(key: seed, counter: (i, 8)). It is different for each set: with the same seed,

@@ -9,8 +9,9 @@
  *     n = sgt_pack_row(&p, NULL, row, pieces, T + 1);     // the row's documents, in order
  *     sgt_pack_free(&p);
  *
- * The definition. Like that of sampler.h, it must never change silently; tests/loader/test_pack.c
- * compares this implementation with a slow one. draw, below and permute are those of sampler.h.
+ * The following definition must never change silently, because a resumed run depends on it.
+ * tests/loader/test_pack.c compares this implementation with a slow one. draw, below and permute
+ * are those of sampler.h.
  *
  * A row has C = T+1 tokens: T inputs, and their T targets, which are the same tokens shifted by
  * one. The size of a document is its number of tokens, including its end-of-text id, but at most C.
@@ -25,8 +26,8 @@
  * documents of the last full row, followed by those of the unfinished row, form the remainder.
  * Otherwise there is no remainder. F is the number of full rows, without the one in the remainder.
  *
- * The m documents of a size s are numbered in the order of the set. Where the pattern takes its
- * j-th document of that size, epoch e takes number permute(draw(SIZE, e, s), m, j). So a row gets
+ * The m documents of a size s are numbered in the order of the set. In place of the pattern's j-th
+ * document of that size, epoch e takes number permute(draw(SIZE, e, s), m, j). So a row gets
  * different documents in each epoch.
  *
  * Epoch e begins with the F rows of the pattern in random order: row i is row permute(draw(PATTERN,
@@ -38,8 +39,8 @@
  *
  * So the beginning of each document is in exactly one row for each epoch. The number of rows in an
  * epoch depends on how many tokens of its remainder the last row of the previous epoch has taken.
- * That is fewer than C, so the same number occurs again after at most C epochs, and everything
- * repeats from there. Therefore the epoch of a row is found without computing the epochs before it.
+ * That number is below C, so it occurs again after at most C epochs, and everything repeats from
+ * there. Therefore the epoch of a row is found without computing the epochs before it.
  *
  * Memory: 8 bytes for each document, 8 bytes for each possible size, and for the pattern, some
  * dozens of bytes for each size that occurs. While the plan is made, 12 more bytes for each
@@ -53,9 +54,8 @@
 #include "loader/sample/sampler.h"
 
 /* The documents of a set, numbered first ... first + count - 1. at(ctx, n, ...) sets *tokens to the
- * length of document n, at least 1. It sets *place to a number by which the caller recognizes the
- * document; sgt_pack does not interpret it. sgt_pack_init calls `at` twice for each document, in
- * ascending order. */
+ * length of document n, at least 1. It sets *place to a number of the caller's choice that
+ * identifies the document. sgt_pack_init calls `at` twice for each document, in ascending order. */
 typedef struct sgt_pack_source {
     uint64_t count;
     void (*at)(void *ctx, uint64_t n, uint64_t *place, uint64_t *tokens);
@@ -71,8 +71,8 @@ typedef struct sgt_pack_piece {
 } sgt_pack_piece;
 
 /* A run: consecutive rows of the pattern that have the same document sizes. row: index of the run's
- * first row in the pattern; item: index in `items` of the run's first item. Its items end where
- * those of the next run begin. */
+ * first row in the pattern; item: index in `items` of the run's first item. The items of the next
+ * run follow. */
 typedef struct sgt_pack_run {
     uint64_t row, item;
 } sgt_pack_run;
@@ -85,8 +85,8 @@ typedef struct sgt_pack_item {
     uint32_t size, count;
 } sgt_pack_item;
 
-/* An epoch. rows: number of rows in all earlier epochs; open: number of tokens at the beginning of
- * this epoch's remainder that are already in the previous epoch's last row. */
+/* An epoch. rows: number of rows in all earlier epochs; open: number of tokens of this epoch's
+ * remainder that the previous epoch's last row already contains. */
 typedef struct sgt_pack_epoch {
     uint64_t rows;
     uint32_t open;
@@ -115,8 +115,8 @@ typedef struct sgt_pack {
      * of the sizes of documents 0 ... i-1 */
     uint64_t *rest_before;
     uint64_t rest_count;
-    /* array (epoch_count + 1): epochs 0 ... epoch_count. Because the last of these has the same
-     * `open` as an earlier epoch, `again`, the rows from epoch epoch_count on are the same as those
+    /* array (epoch_count + 1): epochs 0 ... epoch_count. The last of these has the same `open` as
+     * the earlier epoch `again`. Therefore the rows from epoch epoch_count on are the same as those
      * from epoch `again` on */
     sgt_pack_epoch *epochs;
     uint64_t epoch_count, again;

@@ -8,7 +8,7 @@
  *     sgt_window w = sgt_sampler_window(&s, &memo, k * B + r);
  *     sgt_sampler_free(&s);
  *
- * The definition. It must never change silently, because a resumed run depends on it.
+ * The following definition must never change silently, because a resumed run depends on it.
  * tests/loader/test_sampler.c checks fixed values, and compares the sampler with a slow model.
  * Shard s has n_s > T tokens. A window has T+1 tokens, and the next window begins T tokens later,
  * since a window's last token is only a target.
@@ -113,9 +113,10 @@ typedef struct sgt_sampler {
     uint32_t seq; /* T */
     uint32_t shards;
     uint32_t first; /* index of this sampler's first shard among the shards of all sets */
-    /* number of rows in an epoch: number of windows or, for `documents`, of documents. For
-     * `packed`, it is the number of rows in the first epoch, from which other epochs may differ by
-     * one. `random` has no epochs; the number is then the same as for `shuffle` */
+    /* number of rows in an epoch.
+     * - packed: rows in the first epoch; other epochs may have one more or one less
+     * - documents: number of documents
+     * - others: number of windows. `random` has no epochs, but has the same number as `shuffle` */
     uint64_t windows;
     /* (shards + 1): for each shard, number of items in all earlier shards. An item is what a draw
      * selects: a possible first token for `random`, a document for `documents`, otherwise a
@@ -145,10 +146,12 @@ typedef struct sgt_sampler_memo {
     sgt_permutation within;
 } sgt_sampler_memo;
 
-/* Initialise s. `tokens` has one element for each shard: its number of tokens, which must be more
- * than seq. For `documents` the element is the number of documents that begin in the shard, and the
- * sum of all elements must be at least 1. For `packed` only the sum matters, which must be the
- * number of rows in the first epoch. Returns SGT_EUSAGE if there are more than 2^63 windows. */
+/* Initialise s. `tokens` has one element for each shard:
+ * - documents: number of documents that begin in the shard; the sum must be at least 1
+ * - packed: any numbers whose sum is the number of rows in the first epoch
+ * - others: number of tokens in the shard, more than seq
+ *
+ * Returns SGT_EUSAGE if there are more than 2^63 windows. */
 int sgt_sampler_init(sgt_sampler *s, sgt_sampling sampling, uint64_t seed, uint32_t seq,
                      const uint64_t *tokens, uint32_t shards, sgt_error *err);
 void sgt_sampler_free(sgt_sampler *s);
@@ -163,10 +166,12 @@ sgt_window sgt_sampler_window(const sgt_sampler *s, sgt_sampler_memo *memo, uint
 void sgt_sampler_windows(const sgt_sampler *s, sgt_sampler_memo *memo, const uint64_t *rows,
                          uint32_t n, sgt_window *windows);
 
-/* Functions for sampling `block`. sgt_sampler_blocks returns the number of blocks per epoch.
- * sgt_sampler_block_windows returns the number of windows per block; only the short block has
- * fewer. sgt_sampler_block returns the number of extents of block `block` (see sgt_window.block),
- * and stores the first `most` of them in `out`, in the order of the block's windows. */
+/* Functions for sampling `block`.
+ * - sgt_sampler_blocks returns the number of blocks per epoch.
+ * - sgt_sampler_block_windows returns the number of windows per block; only the short block has
+ *   fewer.
+ * - sgt_sampler_block returns the number of extents of block `block` (see sgt_window.block). It
+ *   stores the first `most` of them in `out`, in the order of the block's windows. */
 uint64_t sgt_sampler_blocks(const sgt_sampler *s);
 uint64_t sgt_sampler_block_windows(const sgt_sampler *s);
 uint32_t sgt_sampler_block(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t block,

@@ -43,8 +43,8 @@ typedef struct sgt_manifest {
      * offset}; NULL: none */
     char *invalid;
     /* foreign: 1 if the shards are in a different trainer's format, which has no header; raw: 1 if
-     * they also have no .idx files. sgt_manifest_read sets both from the option `shards` that the
-     * manifest records */
+     * they have no .idx files either. sgt_manifest_read sets both from the manifest's option
+     * `shards` */
     int foreign, raw;
     uint64_t hash; /* XXH3-64 hash of the manifest's bytes; set by sgt_manifest_read */
 } sgt_manifest;

@@ -49,16 +49,16 @@ typedef struct sgt_set {
     uint64_t tokens;
     uint32_t vocab; /* every id must be below this */
     size_t width;   /* bytes of an id */
-    /* hash that identifies the set opened last. It is the hash of the manifest's bytes. If there is
-     * no manifest, it is a hash of the shards' names, sizes and headers, and of the tokens at both
-     * ends of each shard whose header has no checksum */
+    /* hash that identifies the set opened last: the hash of the manifest's bytes. Without a
+     * manifest, it is a hash of the shards' names, sizes and headers, and of the first and last
+     * tokens of each shard whose header has no checksum */
     uint64_t hash;
 } sgt_set;
 
 /* Open a set and append its shards to s, which must be zeroed before the first call. If `path` is a
  * folder, the set has the folder's shards of split o->split (those that the manifest lists, if
  * there is one). Otherwise it has the one shard at `path`. o->seq must be set. Sets s->vocab to the
- * smallest vocabulary size of all sets so far, and s->hash to the hash of this set. Returns
+ * smallest vocabulary size of all sets so far. Sets s->hash to the hash of this set. Returns
  * SGT_EFORMAT if the headers name different vocabularies, or if ids have different widths.
  *
  * Shards that are too short for one window are left out. For samplings documents and packed, only
@@ -78,23 +78,22 @@ void sgt_set_close(sgt_set *s);
  *   "SPLIT.bin" of nanoGPT, which may have no header
  *   "SPLIT.npy", if `raw` is not 0
  *
- * A file of Megatron-LM belongs to the split "val" if its name has the word val, valid or
- * validation, to no split if it has the word test, and otherwise to "train". It is no error if
- * there are no shards. */
+ * A file of Megatron-LM belongs to a split by the words in its name: val, valid or validation means
+ * "val", test means no split, and other names mean "train". It is no error if there are no
+ * shards. */
 int sgt_set_add_split(sgt_set *s, const char *folder, const char *split, int raw,
                       const sgt_manifest *m, sgt_error *err);
 /* Append the shard at `path`. `raw` is as in sgt_shard_open. If `raw` is not 0, `path` may also be
  * PREFIX.idx or PREFIX (without .bin) of a Megatron-LM shard. */
 int sgt_set_add(sgt_set *s, const char *path, int raw, sgt_error *err);
 /* Check that all shards of the set opened last (from index s->first on) have the same vocabulary,
- * and that they have ids of the same width as all other shards of s. In a survey (s->survey is 1),
- * a shard that differs is marked as damaged instead of ending the check, and shards already marked
- * as damaged are skipped. */
+ * and that their ids have the same width as all other shards of s. In a survey (s->survey is 1), a
+ * shard that differs does not end the check but is marked as damaged. Shards already marked are
+ * skipped. */
 int sgt_set_check_alike(sgt_set *s, sgt_error *err);
-/* Decide whether a fault in shard h ends the current operation; rc is the result of checking the
- * shard. Outside a survey, every fault does: return rc unchanged. In a survey (s->survey is 1),
- * damage (SGT_EFORMAT or SGT_EIO) does not: store the message in h->damage, unless h already has
- * one, and return SGT_OK. */
+/* Handle rc, the result of checking shard h. Outside a survey, return rc. In a survey (s->survey is
+ * 1), damage (SGT_EFORMAT or SGT_EIO) does not end the operation: return SGT_OK, and store the
+ * message in h->damage, unless h already has one. */
 int sgt_set_keep_damage(sgt_set *s, sgt_set_shard *h, int rc, sgt_error *err);
 
 /* Open a shard for reading, and check that it is still the same file, with the same size, header
@@ -149,10 +148,10 @@ typedef struct sgt_documents {
 int sgt_documents_find(sgt_documents *d, const sgt_set *set, int look, sgt_error *err);
 void sgt_documents_free(sgt_documents *d); /* frees all but `count` */
 
-/* Find the documents that begin within window *w of one shard. Store in `starts` the position of
- * each such beginning, relative to the window's first token, and return their number. `starts` has
- * room for w->tokens elements. `tokens` are the window's ids, of `width` bytes each. If *d does not
- * know where the shard's documents begin, they begin at the ids equal to `eot`. */
+/* Find the documents that begin within window *w of one shard. Store each one's position in the
+ * window in `starts`, and return their number. `starts` has room for w->tokens elements. `tokens`
+ * are the window's ids, of `width` bytes each. If *d does not know where the shard's documents
+ * begin, they begin at the ids equal to `eot`. */
 uint32_t sgt_documents_within(const sgt_documents *d, const sgt_window *w, const void *tokens,
                               size_t width, uint32_t eot, uint32_t *starts);
 

@@ -35,8 +35,8 @@ extern "C" {
 #define SGT_SHARD_WIDE_MAGIC 20240801 /* word 0 of files with 4-byte ids */
 #define SGT_SHARD_WIDE_VERSION 7
 #define SGT_SHARD_HEADER 1024 /* bytes */
-/* flag to add to the argument `raw` of sgt_shard_open: the manifest states that ids have this
- * width, so the check whether they look wider is skipped */
+/* flag to add to the argument `raw` of sgt_shard_open: the manifest states this width of ids, so do
+ * not check whether the ids look wider */
 #define SGT_SHARD_SURE 1
 #define SGT_SHARD_MAX_TOKENS 2147483647u
 
@@ -82,7 +82,7 @@ void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h);
  *           SGT_EFORMAT if it begins like text, JSON or any other known format (base/magic.h)
  *
  * A file without header and .idx is refused with SGT_EUNSUPPORTED if its ids look wider than `raw`
- * states (16 bits for -1), unless the manifest confirms the width. For 32, it is also refused if
+ * states (16 bits for -1). SGT_SHARD_SURE prevents this check. For 32, the file is also refused if
  * its first ids are too large for any vocabulary. */
 int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *err);
 
