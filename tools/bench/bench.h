@@ -1,9 +1,8 @@
-/* bench.h: functions that the subcommands of sgt-bench share. bench_run_subcommand does what all
- * subcommands do: it parses options, measures the rows of a table in turns, computes medians, and
- * prints a JSON document or a table. Further functions choose the model's options, time work on
- * threads, control the page cache, run other programs for comparison, and measure training steps. A
- * process runs only one subcommand, so `bench`, and `state` in each subcommand's file, are global
- * variables.
+/* bench.h: functions that the subcommands of sgt-bench share. bench_run_subcommand parses options,
+ * measures the rows of a table in turns, computes medians, and prints a JSON document or a table.
+ * Further functions choose the model's options, time work on threads, control the page cache, run
+ * other programs for comparison, and measure training steps. A process runs only one subcommand, so
+ * `bench`, and `state` in each subcommand's file, are global variables.
  *
  *     const bench_subcommand bench_kernels = {
  *         .command = {"kernels", "each kernel", &program, bench_run_subcommand},
@@ -34,9 +33,9 @@ enum { BENCH_ROWS = 32, BENCH_TURNS = 100 };
 
 /* A row of the table. */
 typedef struct bench_row {
-    /* the row's object in the JSON document. It has the fields that bench_add was given and, after
-     * the measurement, one figure for each value measured. A figure that is a real number is the
-     * median over all turns; any other value is that of the last turn */
+    /* the row's object in the JSON document: the fields given to bench_add and, after the
+     * measurement, one figure for each value measured. A real number is the median over all turns;
+     * any other value is that of the last turn */
     json_t *result;
     /* array with one element per turn: an object with the figures measured in that turn */
     json_t *turns;
@@ -87,19 +86,18 @@ bench_row *bench_add(json_t *about);
  * stay NULL if this turn has none, for example because it is a warm-up. */
 typedef int bench_take(size_t i, json_t **figures, sgt_error *err);
 
-/* Measure rows first ... first + count - 1 in `turns` turns. In each turn, call `take` once for
- * every row, except rows that are left out. Because rows alternate, a change in the machine's speed
- * affects all of them. Afterwards add each row's figures to its result, even if a measurement
- * failed. */
+/* Measure rows first ... first + count - 1 in `turns` turns. Each turn calls `take` once for every
+ * row that is not left out. Because rows alternate, a change in the machine's speed affects all of
+ * them. Afterwards add each row's figures to its result, even if a measurement failed. */
 int bench_take_turns(size_t first, size_t count, size_t turns, bench_take *take, sgt_error *err);
 
 /* Handle rc, the result of an attempt to measure row r. If rc is SGT_EUNSUPPORTED, leave the row
- * out of the table, with the message in *err as the reason, and return 0. A notice about this is
- * printed unless `name`, the row's name, is NULL. Return any other rc unchanged. */
+ * out of the table with the reason in *err, and return 0. Also print a notice, unless `name`, the
+ * row's name, is NULL. Return any other rc unchanged. */
 int bench_leave_out(bench_row *r, int rc, const char *name, const sgt_error *err);
 
-/* Return a JSON array with the results of the rows from index `first` on: those that were measured
- * if `left_out` is 0, or those that were left out if it is 1. The latter have the reason in the
+/* Return a JSON array with the results of the rows from index `first` on. If `left_out` is 0, these
+ * are the rows that were measured. If it is 1, they are the rows left out, with the reason in the
  * field "why". */
 json_t *bench_results(size_t first, int left_out);
 
@@ -131,11 +129,13 @@ typedef struct bench_column {
     double scale;
 } bench_column;
 
-/* Print the rows as a table. A column is as wide as its widest cell, and is left out if no row has
- * its field. A cell is "-" if only its row lacks the field. Rows with the highest number in the
- * field `best`, or with `true` in that field, are marked by a star. If a row has the text field
- * "why_not" or "why", its cells from the first missing number on are replaced by that text. Texts
- * are cut to 32 characters. */
+/* Print the rows as a table.
+ * - A column is as wide as its widest cell, and is left out if no row has its field.
+ * - A row without a column's field has "-" in that cell.
+ * - A star marks the rows with the highest number, or with `true`, in the field `best`.
+ * - If a row has the text field "why_not" or "why", that text replaces its cells from the first
+ *   missing number on.
+ * - Texts are cut to 32 characters. */
 void bench_table(const json_t *rows, const bench_column *columns, const char *best);
 
 /* ---- bench.c: the model and the training step ---- */
@@ -167,9 +167,8 @@ typedef struct bench_slice {
 } bench_slice;
 
 /* Run units of work on several threads until the time limit or the maximum number of units is
- * reached. Each thread does at least one unit. Set *units to the number of units done by all
- * threads together. Set *seconds to the time from the start of the first thread to the end of the
- * last. */
+ * reached, but at least one unit on each thread. Set *units to the number of units done by all
+ * threads. Set *seconds to the time from the start of the first thread to the end of the last. */
 int bench_run(const bench_slice *s, bench_work *work, void *ctx, uint64_t *units, double *seconds,
               sgt_error *err);
 
@@ -216,11 +215,13 @@ typedef struct bench_child bench_child;
  * until bench_script_close. */
 int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err);
 
-/* Send `line` to the script, unless it is NULL, and read the answer, a JSON object. If s->stays is
- * 1, the answer is one line. Otherwise it is everything that the script prints until it ends. Text
- * before the first brace is skipped. The caller releases *answer. Returns SGT_EUNSUPPORTED if the
- * script fails or has ended, and also if the answer lacks the field s->needs or has a field
- * "error". The message may be the last line of the script's standard error. */
+/* Send `line` to the script, unless it is NULL, and read the answer, a JSON object. The answer is
+ * one line if s->stays is 1. Otherwise it is everything that the script prints until it ends. Text
+ * before the first brace is skipped. The caller releases *answer.
+ *
+ * Returns SGT_EUNSUPPORTED if the script fails or has ended, or if the answer lacks the field
+ * s->needs or has a field "error". The message may be the last line of the script's standard
+ * error. */
 int bench_script_ask(bench_child *c, const char *line, json_t **answer, sgt_error *err);
 
 /* Close the script's standard input and output, and release c. After an interrupt, also send the

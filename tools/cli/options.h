@@ -47,10 +47,10 @@ struct sgt_command {
 struct sgt_program {
     const char *name; /* "sgt-tokenize" */
     /* Forms of the command line, one per line, as printed after "usage: ". In each form, operands
-     * follow "[OPTION]... ". If no form has operands, the program refuses operands. If there is
-     * only one form and it has operands, the program refuses to run without operands. */
+     * follow "[OPTION]... ". If no form has operands, the program refuses operands. If the only
+     * form has operands, the program requires at least one */
     const char *usage;
-    int makes_folder; /* 1: the last operand may name a folder that does not exist yet */
+    int makes_folder;  /* 1: the last operand may name a folder that does not exist yet */
     const char *about; /* description in a sentence or two */
     const sgt_option *options;
     /* example command lines, printed at the end of --help, each indented by 2 blanks. If operands
@@ -122,13 +122,13 @@ enum { SGT_HINT = 320 }; /* bytes of a suggestion */
  * by commas and blanks. Words that begin with a capital are ignored, because they are placeholders
  * such as FILE. `before` is put in front of each suggested word.
  *
- * The suggestion is, in this order of preference: words that begin with `word`; words with a later
- * part that begins with `word` (weight-decay for "decay"); the word with the fewest typing errors;
- * the longest word that begins a part of `word` (workers for "num-workers"). A known word also
- * counts as similar if a name that other programs use for it (learning-rate for lr) equals `word`,
- * has one typing error, or begins a part of `word`. If =VALUE follows word[n], it is appended to
- * the suggestion. If `exactly` is 1, only a word that equals a known word or another program's name
- * is suggested; if it is 2, also known words that begin with `word`. */
+ * The suggestion is the first of these that exists: words that begin with `word`; words with a
+ * later part that begins with `word` (weight-decay for "decay"); the word with the fewest typing
+ * errors; the longest word that begins a part of `word` (workers for "num-workers"). A word is also
+ * found by a name that other programs use for it (learning-rate for lr). Such a name must equal
+ * `word`, have one typing error, or begin a part of `word`. If =VALUE follows word[n], it is
+ * appended to the suggestion. If `exactly` is 1, only equal words and names are suggested; if it is
+ * 2, also words that begin with `word`. */
 const char *sgt_suggest(const char *word, size_t n, const char *known, const char *before,
                         int exactly, char hint[SGT_HINT]);
 

@@ -1,5 +1,5 @@
-/* process.h: functions for the process itself: they handle signals, running out of memory, and
- * OpenMP's threads. It also finds the folders of NVIDIA's libraries and of the cache.
+/* process.h: functions for the process itself: signals, running out of memory, OpenMP's threads,
+ * and the folders of NVIDIA's libraries and of the cache.
  *
  *     sgt_spin_little(argv);            // first in main: it may execute the program again
  *     sgt_search_wheels();              // before anything that uses CUDA
@@ -16,11 +16,13 @@
  * the first counts as one. SIGXFSZ is ignored. Call this before anything slow. */
 sgt_stop *sgt_catch_signals(void);
 
-/* Change what a signal does, around a wait that cannot check the flag. With on = 1, before the
- * wait: the next signal ends the program at once; if a signal has set the flag already, end the
- * program now. With on = 0, after the wait: a signal sets the flag again. Calls with 1 and 0 must
- * alternate. The caller must not read the flag between the two calls, because it is then set
- * although nobody has requested a stop. */
+/* Change what a signal does during a wait that cannot check the flag. Calls with 1 and 0 alternate.
+ * - on = 1, before the wait: the next signal ends the program at once. If a signal has already set
+ *   the flag, the program ends now.
+ * - on = 0, after the wait: a signal sets the flag again.
+ *
+ * Between the two calls, the flag is set although nobody has requested a stop, so do not read
+ * it. */
 void sgt_end_at_signal(int on);
 
 /* Make jansson end the program if memory runs out. Most of its functions would otherwise silently
@@ -33,7 +35,7 @@ _Noreturn void sgt_no_memory(void);
 
 /* Limit how long OpenMP's threads spin while they wait for work, before they sleep. libgomp's
  * threads spin for milliseconds at the end of each loop, and a training step has hundreds of loops.
- * If a different program uses one of the cores, a thread that has work may have to wait until a
+ * On a machine that other programs use, too, a thread that has work may have to wait until a
  * spinning thread leaves its core. For example, with 2 threads on 2 cores shared with 13 other
  * programs, training processed 200 tokens/s without the limit and 830 tokens/s with it.
  *
@@ -49,12 +51,12 @@ int sgt_most_threads(void);
  * default (sgt_cpu_threads) for one of `sharing` processes that use the same cores. */
 int sgt_threads(uint64_t typed, uint32_t sharing);
 
-/* Return the folders of NVIDIA's libraries in Python packages, separated by colons. (cuDNN,
- * cuBLASLt, NCCL and CUPTI are installed together with PyTorch.) The dynamic linker does not search
- * these folders, which are site-packages/nvidia/NAME/lib. The list is in this order: the active
- * virtual environment and Conda environment, the environment of the python3 in PATH, the user's
- * packages, the system's packages. Returns "" if there are none, or NULL if memory runs out. The
- * caller frees the list. Python is not run. */
+/* Return the folders of NVIDIA's libraries in Python packages, separated by colons. cuDNN,
+ * cuBLASLt, NCCL and CUPTI are installed there together with PyTorch, in
+ * site-packages/nvidia/NAME/lib, where the dynamic linker does not search. The order of the list
+ * is: the active virtual environment and Conda environment, the environment of the python3 in PATH,
+ * the user's packages, the system's packages. Returns "" if there are none, or NULL if memory runs
+ * out. The caller frees the list. Python is not run. */
 char *sgt_wheel_folders(void);
 
 /* Pass the folders of sgt_wheel_folders to sgt_library_search. Call this before any library is

@@ -4,11 +4,11 @@
  * is printed. All output goes to stderr. Any thread may call sgt_progress_update and
  * sgt_progress_line, and use the notice.
  *
- * On a narrow terminal, the bar becomes shorter first. Then entire parts are left out: first the
- * rate, then the elapsed time (the remaining time stays), then the facts, beginning with the last
- * one, until only the first fact is left. Then the bar is left out, and at last the first fact. On
- * terminals of at least thirty columns, no part is cut in its middle. No line is longer than the
- * terminal is wide, because a redraw would not erase all of it. */
+ * On a narrow terminal, the bar becomes shorter first. Then parts are left out, in this order: the
+ * rate; the elapsed time (the remaining time stays); all facts except the first, from the last one
+ * on; the bar; the first fact. On terminals of at least thirty columns, no part is cut in its
+ * middle. No line is longer than the terminal is wide, because a redraw would not erase all of
+ * it. */
 #ifndef SGT_CLI_PROGRESS_H
 #define SGT_CLI_PROGRESS_H
 
@@ -24,7 +24,7 @@ typedef struct sgt_progress sgt_progress;
 sgt_progress *sgt_progress_new(const char *unit, int quiet);
 /* Show that `done` of `total` units are done; total 0: unknown. `facts` are texts to show behind
  * the bar, separated by tabs, the most important one first. `from` is the value of `done` when this
- * process began, since work before a resume must not count in the rate. */
+ * process began: work before a resume does not count in the rate. */
 void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_t from,
                          const char *facts);
 /* Print a line, such as the result of an evaluation, above the bar. Without a terminal, the line is

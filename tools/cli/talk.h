@@ -31,8 +31,8 @@ int sgt_columns(int fd);
 /* Copy `text` to out[size], broken into lines of at most `columns` columns, and return out. If
  * `columns` is 0, lines are not broken. Text that does not fit into `out` is cut off. Lines are
  * broken at blanks; a word that is longer than a line stays whole. A continuation line is indented
- * by two more columns. But if the line is a row of a table, whose columns are separated by three or
- * more blanks, the continuation is aligned with the last column. */
+ * by two more columns. In a row of a table (columns separated by three or more blanks), it is
+ * aligned with the last column instead. */
 char *sgt_wrap(char *out, size_t size, const char *text, int columns);
 
 /* Print a formatted text and a newline to the stream `to`. If `to` is a terminal, wrap the text to
@@ -94,10 +94,10 @@ json_t *sgt_json_ids(const void *ids, size_t width, size_t n);
 int sgt_print_json(json_t *value, size_t flags, sgt_error *err);
 
 /* Print the results that --json would print, as readable lines on standard output. The first line
- * is "NAME: WHAT"; it replaces the first two members of `facts`. Each other member has a line with
- * its name and value, unless it is null, false, 0 or empty. An object is printed as a list of "name
- * value" pairs, an array of strings as its strings, and any other array as its length. A member
- * whose name ends in "bytes" is printed as a size. */
+ * is "NAME: WHAT"; it replaces the first two members of `facts`. Each other member gets a line with
+ * its name and value, unless the value is null, false, 0 or empty. An object is printed as a list
+ * of "name value" pairs, an array of strings as its strings, and any other array as its length. A
+ * member whose name ends in "bytes" is printed as a size. */
 void sgt_print_facts(const char *name, const char *what, const json_t *facts);
 
 /* Print `facts` as an indented JSON document if `json` is set. Otherwise print them with

@@ -33,8 +33,8 @@ typedef struct eval {
 typedef struct eval_batch {
     sgt_backend *b;
     size_t rows, seq; /* B and T */
-    /* (B, T) each. inputs: token ids; targets: for each input, the id of the token that follows it,
-     * or a negative number if this input does not count */
+    /* (B, T) each. inputs: token ids; targets: the id of the token that follows each input, or a
+     * negative number for an input that does not count */
     int32_t *inputs, *targets;
     float *losses; /* (B, T): loss of each target, set by eval_batch_run */
     /* (B, T): 1 if no token is likelier than the target, set by eval_batch_run on request */

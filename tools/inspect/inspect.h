@@ -71,8 +71,8 @@ extern const char *const inspect_kinds[];
 /* Return the kind of content that a folder has. It is INSPECT_SHARDS if the folder has no file of a
  * run or a checkpoint, or if `folder` is a file. */
 inspect_kind inspect_find_kind(const char *folder);
-/* Return SGT_EFORMAT if the file is not a shard; the message states what the file is. A file counts
- * as a shard if it has a header, if it belongs to Megatron-LM, or if its name ends in .bin. */
+/* Return SGT_EFORMAT if the file is not a shard; the message states what the file is. A shard is a
+ * file that has a header, that belongs to Megatron-LM, or whose name ends in .bin. */
 int inspect_known(const char *path, sgt_error *err);
 
 /* Read `want` tokens into `ids`, beginning with token `from`. Set *got to the number of tokens
