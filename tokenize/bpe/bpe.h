@@ -1,17 +1,17 @@
-/* bpe.h: internal interface that encodes one piece of text; users call sgt_encode. A piece is a
- * pre-token, which is what the split rule cuts text into, and may hold any bytes. The caller's
- * array `ids` must have room for as many ids of the vocabulary's width as the piece has bytes. The
- * functions return the number of ids written. All of them write the same ids, numbered in merge
- * order (the order in which the merges create tokens). */
+/* bpe.h: internal interface that encodes one piece of text; users call sgt_encode. A piece is what
+ * the split rule cuts text into (a pre-token). It may hold any bytes.
+ *
+ * All functions write the same ids to the caller's array `ids`, and return their number. A piece
+ * never has more ids than bytes, so `ids` needs room for one id per byte. The ids are in merge
+ * order: they are numbered in the order in which the merges create the tokens. */
 #ifndef SGT_BPE_H
 #define SGT_BPE_H
 
 #include "tokenize/vocab/vocab.h"
 
-/* Maximum length in bytes of a piece that sgt_bpe_scan_* accepts. Longer pieces are encoded by
- * steps (pieces.c), in linear instead of quadratic time. Short pieces are not, because steps need a
- * trie of the tokens: building it takes longer, for most vocabularies, than building all other
- * tables. */
+/* Maximum length in bytes of a piece that sgt_bpe_scan_* accepts. These functions take quadratic
+ * time; longer pieces are encoded in linear time, by "steps" (pieces.c). Short pieces do without
+ * steps, because steps need a trie of the tokens, which takes long to build. */
 #define SGT_BPE_SCAN_MAX 256
 
 /* Encode a piece of at most SGT_BPE_SCAN_MAX bytes into ids of 16 or 32 bits, by applying the
@@ -49,10 +49,10 @@ size_t sgt_bpe_scan_32(const sgt_vocab *v, const uint8_t *s, size_t n, void *ids
  * token */
 #define SGT_EXTENT_TOKEN 1024
 
-/* Return the offset of a safe cut (see sgt_rule_cut) in the longest piece of text[n], or 0 if no
- * cut was found. `text` must start at the beginning of a text or at a safe cut. The call takes
- * about as long as encoding the text. The encoder's vocabulary must have one of the rules of
- * split.h, such as GPT-2's. Only one thread at a time may use an encoder. */
+/* Find a safe cut (see sgt_rule_cut) inside the longest piece of text[n]. Return its offset, or 0
+ * if none was found. `text` must start at the beginning of a text or at a safe cut. The vocabulary
+ * must have one of the rules of split.h, such as GPT-2's. The call takes about as long as encoding
+ * the text. Only one thread at a time may use an encoder. */
 size_t sgt_extent_cut(sgt_encoder *e, const uint8_t *text, size_t n);
 
 #endif

@@ -43,10 +43,11 @@ static inline int take_whole(const sgt_vocab *v, const uint8_t *s, size_t n, sgt
 }
 
 /* Divide s[0..n) into the tokens with which merging can start, and store their ids, in merge order,
- * in ids[]. A character becomes one token if merging is certain to build that token before it joins
- * any part of the character with other bytes (sgt_vocab_character). Every other byte becomes a
- * token by itself. Set merged[i] to the token that ids[i] and ids[i + 1] merge to, for all ids but
- * the last. Return the number of ids, or 0 if there would be more than `most`. */
+ * in ids[]. Return the number of ids, or 0 if there would be more than `most`.
+ *
+ * A character becomes one token if its bytes are certain to merge before any of them merges with
+ * bytes outside the character (sgt_vocab_character). Every other byte becomes a token by itself.
+ * merged[i] is set to the token that ids[i] and ids[i + 1] merge to, for all ids but the last. */
 static inline size_t begin_with_characters(const sgt_vocab *v, const uint8_t *s, size_t n,
                                            sgt_id *ids, sgt_id *merged, size_t most)
 {
