@@ -6,29 +6,36 @@
  *     for (size_t i = 0; i < c->count; i++) use(c->files[i].path);
  *     sgt_corpus_free(c);
  *
- * INPUTs keep the order in which they are passed; the files of a folder are sorted by the bytes of
- * their path below it. Symbolic links to files and folders are followed; a link back to a folder
- * that contains it is an error. A path that is neither a file nor a folder is skipped with a notice
- * if it is inside a folder, and is an error if it is an INPUT. A folder without a file is an error,
- * and so is an unreadable file. The output folder OUT is never read: an INPUT that is OUT or inside
- * OUT is refused, and an OUT below an INPUT is skipped.
+ * INPUTs keep the order in which they are passed. The files of a folder are sorted by the bytes of
+ * their path below it. Symbolic links to files and folders are followed.
  *
- * The INPUT @LIST is a file of paths, one per line, each treated like an INPUT, except that a file
- * that is not text is skipped. @- is such a list on standard input. Blank lines are skipped. A byte
- * order mark at the beginning and a CR before a newline are not part of a path. If the first 4 KiB
- * hold a NUL, paths end in NULs instead. A list in UTF-16 or UTF-32 is an error that says so.
+ * Errors are: a folder without a file; an unreadable file; a link back to a folder that contains
+ * it; and an INPUT that is neither a file nor a folder. (Inside a folder, such a path is skipped
+ * with a notice.) The output folder OUT is never read: an INPUT that is OUT or inside OUT is an
+ * error, and an OUT below an INPUT is skipped.
  *
- * Two kinds of files are skipped, with a notice. Without --hidden, files and folders below an INPUT
- * are skipped if their name begins with a dot, or is _SUCCESS, _metadata or _common_metadata. With
- * --binary skip, files that are not text (below) are skipped, unless a filter reads them. If such a
- * file is itself an INPUT, or if no file is left, that is an error.
+ * The INPUT @LIST is a file of paths, one per line, each treated like an INPUT. But if one of these
+ * files is not text, it is skipped. @- is such a list on standard input. Blank lines are skipped. A
+ * byte order mark at the beginning and a CR before a newline are not part of a path. If the first 4
+ * KiB hold a NUL, paths end in NULs instead. A list in UTF-16 or UTF-32 is an error that says so.
  *
- * The ending of a file's name, ignoring case, decides how the file is read. The first filter that
- * matches the name reads the file. Without a filter, .gz and .zst files are decompressed. With the
- * format auto, .jsonl and .ndjson files are JSONL, compressed or not, and .parquet files are
- * Parquet. With the format auto, the first bytes decide as well: gzip and zstd are recognized by
- * their magic numbers; JSONL by its first lines (below), with a notice; and, with --binary skip,
- * Parquet by PAR1 at its beginning and end. With --binary skip, a JSON array is skipped. */
+ * Two kinds of files are skipped, with a notice:
+ * - Without --hidden: files and folders below an INPUT whose name begins with a dot, or is
+ *   _SUCCESS, _metadata or _common_metadata.
+ * - With --binary skip: files that are not text (below), unless a filter reads them. If such a file
+ *   is itself an INPUT, or if no file is left, that is an error.
+ *
+ * The ending of a file's name, ignoring case, decides how the file is read:
+ * - The first filter that matches the name reads the file.
+ * - Without a filter, .gz and .zst files are decompressed.
+ * - With the format auto, .jsonl and .ndjson files are JSONL, compressed or not, and .parquet files
+ *   are Parquet.
+ *
+ * The first bytes of a file decide as well:
+ * - With the format auto, gzip and zstd are recognized by their magic numbers, and JSONL by its
+ *   first lines (below), with a notice.
+ * - With --binary skip, a file with PAR1 at its beginning and end is Parquet, and a JSON array is
+ *   skipped. */
 #ifndef SGT_CORPUS_H
 #define SGT_CORPUS_H
 
@@ -63,33 +70,35 @@ typedef struct sgt_corpus_file {
     const char *name;
     uint64_t size; /* bytes; 0 for standard input */
     int64_t mtime; /* modification time in seconds since 1970; 0 for standard input */
-    /* inode: inode number; nanoseconds: fraction of the modification time. If one of these or mtime
-     * has changed, the file may have been changed since it was listed (feed.h). */
+    /* inode: inode number; nanoseconds: fraction of the modification time. A change of inode, time
+     * or size shows that the file may have been changed since it was listed (feed.h). */
     uint64_t inode;
     int64_t nanoseconds;
     int stream;    /* 1: the file is standard input */
     sgt_pack pack; /* compression of the bytes on disk */
     /* filter whose output is read instead of the file; NULL if there is none */
     const sgt_filter *filter;
-    /* How documents are stored, if `rows` is 0. 0: the whole file is one document. 1: JSONL, one
-     * document per line, because of the name or an option. 2: JSONL, too, but recognized by the
-     * file's first lines; sources.jsonl then records this. */
+    /* How documents are stored, if `rows` is 0:
+     * 0: the whole file is one document
+     * 1: JSONL (one document per line), by the file's name or an option
+     * 2: JSONL, recognized by the file's first lines; sources.jsonl then says so */
     int lines;
     /* 1: neither the name nor an option fixes the format, so the file's first bytes decide whether
      * it is JSONL. The first bytes of standard input and of filtered files are read only when the
      * file is tokenized (feed.h). */
     int detect;
     int rows; /* 1: Parquet, one document per row */
-    /* What to do with damaged data. 1 (--skip-bad): the text of a compressed file ends where the
-     * damage begins, and Parquet rows that cannot be read because of damage count as bad and are
-     * skipped. 0: damage is an error. */
+    /* What to do with damaged data:
+     * 0: fail
+     * 1 (--skip-bad): the text of a compressed file ends where the damage begins; damaged Parquet
+     *    rows count as bad and are skipped */
     int skip_bad;
-    /* This rank's range of the file's bytes, if a Parquet file is divided among ranks: from `from`
-     * up to but not including `end`. If `end` is 0, the range extends to the end of the file. The
-     * rank reads each row group whose middle is in the range (parquet.h). */
+    /* This rank's range of the file's bytes, from `from` up to but not including `end`; 0 for `end`
+     * means the end of the file. Only used if a Parquet file is divided among ranks: the rank reads
+     * each row group whose middle is in the range (parquet.h). */
     uint64_t from, end;
-    /* Set by sgt_text_feed_choose if a split would be empty: 1 overrides the hash that chooses this
-     * file's split. val: put the file into the validation split; train: put it into the training
+    /* 1 overrides the hash that chooses this file's split, because a split would otherwise be empty
+     * (sgt_text_feed_choose). val: put the file into the validation split; train: into the training
      * split. */
     int val, train;
 } sgt_corpus_file;
@@ -145,9 +154,9 @@ void sgt_corpus_free(sgt_corpus *c);
  * needs at most seven bytes there, and some numbers follow. */
 #define SGT_CORPUS_LINE ((size_t)1 << 15)
 
-/* Return the name of file i as a JSON object {"path": ...}, or NULL if out of memory. If the name
- * is not UTF-8, its ill-formed bytes are written as \xNN, and a member "path_bytes" has all bytes
- * of the name in hex. */
+/* Return the name of file i as a JSON object {"path": ...}, or NULL if out of memory. In a name
+ * that is not UTF-8, ill-formed bytes are written as \xNN, and the member "path_bytes" has the
+ * name's bytes in hex. */
 json_t *sgt_corpus_json_name(const sgt_corpus *c, size_t i);
 
 /* Counts that sources.jsonl records about a file once it has been read. */
@@ -156,11 +165,12 @@ typedef struct sgt_corpus_counts {
     uint64_t hash; /* hash of the bytes read from the file (feed.h) */
 } sgt_corpus_counts;
 
-/* Return the line of sources.jsonl for file i, allocated with malloc, or NULL if out of memory.
- * With `counts`, the line is complete and ends in a newline. Without them, it is only the
- * beginning: {"path": ..., "size": N and, if `stamped` is set, "mtime" and "stat". "stat" is a hash
- * of inode and modification time in hex, which shows if the file has been changed (feed.h). If only
- * a part of the file is read, the line also has "range", the part's bytes. */
+/* Return the line of sources.jsonl for file i, allocated with malloc, or NULL if out of memory. If
+ * `counts` is NULL, return only the beginning of the line, with these members:
+ * "path", "size"
+ * "range"          if only a part of the file is read: the range of its bytes
+ * "mtime", "stat"  if `stamped` is set; "stat" is a hash of inode and modification time in hex,
+ *                 which shows if the file has been changed (feed.h) */
 char *sgt_corpus_line(const sgt_corpus *c, size_t i, uint64_t size, int stamped,
                       const sgt_corpus_counts *counts);
 
@@ -170,19 +180,22 @@ int sgt_corpus_is_document(const char *line);
 
 /* ---- what a stream holds ----
  *
- * These functions recognize by the first bytes of a stream what it holds, whatever its name.
- * Compressed streams are decompressed first. Only these bytes decide, so the answer is the same for
- * any number of threads and ranks, and for resumed runs.
+ * These functions recognize by the first bytes of a stream what it holds, whatever its name. If the
+ * stream is compressed, they examine the decompressed bytes. The answer depends only on these
+ * bytes, so it is the same for any number of threads and ranks, and for resumed runs.
  *
  * Is it text? The first SGT_BINARY_PREFIX bytes decide:
  *
  *     const sgt_magic *b = sgt_binary_of(bytes, n, n < SGT_BINARY_PREFIX, 0);
  *     if (b) printf("%s: %s, not UTF-8 text (%s)\n", path, b->what, b->hint);
  *
- * A file that begins with the magic number of a known format, or with the byte order mark of UTF-16
- * or UTF-32, is not text. Neither is UTF-16 or UTF-32 without a mark, recognized by NUL bytes at
- * every second or fourth byte, nor a file that holds both a NUL byte and bytes that are not UTF-8.
- * U+0000 in UTF-8 is text.
+ * These are not text:
+ * - a file that begins with the magic number of a known format, or with the byte order mark of
+ *   UTF-16 or UTF-32;
+ * - UTF-16 or UTF-32 without a mark, recognized by NUL bytes at every second or fourth byte;
+ * - a file that holds both a NUL byte and bytes that are not UTF-8.
+ *
+ * NUL bytes in UTF-8 are text (U+0000).
  *
  * Is it JSON Lines? This call answers both questions:
  *
@@ -195,9 +208,11 @@ int sgt_corpus_is_document(const char *line);
 
 #define SGT_BINARY_PREFIX ((size_t)64 << 10) /* bytes that sgt_binary_of examines */
 
-/* Return the kind of binary file that begins with p[n], or NULL if it is text. whole: 1 if p[n] is
- * the entire file. lines: 1 if the file is JSONL; then only magic numbers are checked, because the
- * JSON parser reports invalid bytes. */
+/* Return the kind of binary file that begins with p[n], or NULL if it is text.
+ *
+ * whole: 1 if p[n] is the entire file
+ * lines: 1 if the file is JSONL; only magic numbers are then checked, because the JSON parser
+ *        reports invalid bytes */
 const sgt_magic *sgt_binary_of(const uint8_t *p, size_t n, int whole, int lines);
 
 typedef enum sgt_form {
@@ -222,11 +237,10 @@ struct sgt_source;
  * errors. */
 int sgt_lookahead_read(sgt_lookahead *l, struct sgt_source *s, size_t want, const char *path,
                        sgt_error *err);
-/* Return the form (sgt_form) of s, the stream of file f. *l must hold all bytes of s that were read
- * before; the call adds the bytes that it reads. On failure, return a negative SGT_E* and set *why.
- * For SGT_FORM_OTHER, *why says what the stream is, without a path. If f->detect is 0, because the
- * name or the options fix the format, SGT_FORM_TEXT is returned for every form but
- * SGT_FORM_OTHER. */
+/* Return what s, the stream of file f, holds (sgt_form). If f->detect is 0, because the name or the
+ * options fix the format, the result is SGT_FORM_TEXT or SGT_FORM_OTHER. For SGT_FORM_OTHER, *why
+ * says what the stream holds, without a path. On failure, return a negative SGT_E* and set *why. *l
+ * must hold all bytes of s that were read before; the call adds the bytes that it reads. */
 int sgt_stream_form(sgt_lookahead *l, struct sgt_source *s, const sgt_corpus *c,
                     const sgt_corpus_file *f, sgt_error *why);
 
@@ -236,8 +250,8 @@ static inline const char *sgt_corpus_shown(const sgt_corpus_file *f)
     return f->stream ? "standard input" : f->path;
 }
 
-/* Print a notice that says how f is read, if its form was recognized by its first bytes and is not
- * plain text. f is the first of `count` such files; 0 means that the number is not printed. */
+/* Print a notice that says how f is read, if this was decided by f's first bytes and f is not plain
+ * text. f is the first of `count` such files; if `count` is 0, no number is printed. */
 void sgt_form_notice(const sgt_notice *to, const sgt_corpus *c, const sgt_corpus_file *f,
                      sgt_form form, size_t count);
 

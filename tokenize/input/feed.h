@@ -1,5 +1,5 @@
 /* feed.h: delivers the files of a corpus as units of work, in order, and encodes units. Only one
- * thread at a time may use a feed; any number of threads may encode, each a different unit.
+ * thread at a time may use a feed. Any number of threads may encode, each a different unit.
  *
  *     sgt_text_feed *f;
  *     sgt_text_feed_options o = {.reading = {.corpus = c, .o = options}, .piece = 1 << 18};
@@ -9,21 +9,25 @@
  *
  * A unit is what one thread tokenizes at a time: about 256 KiB of parts of documents, one after
  * another. A small document is one part. A large document is cut where no token crosses the cut, so
- * that the ids of its parts, joined, are the ids of the document. A text file may be cut within a
- * line. A JSONL file is cut only between lines, into parts of many lines. A part of a Parquet file
- * is a page of rows. Before such lines and pages are encoded, they are unfolded into one part per
- * document (sgt_unit_unfold).
+ * the ids of its parts, joined, are the ids of the document. What a part is depends on the format:
+ * - Text: a document or a section of it. A cut may be within a line.
+ * - JSONL: many lines. A cut is always between lines.
+ * - Parquet: a page of rows.
+ *
+ * Before lines and pages are encoded, they are unfolded into one part per document
+ * (sgt_unit_unfold).
  *
  * Every part has an offset in its file's stream, and a run can begin at any part. The offset counts
- * the bytes of the stream, which is the unpacked text if the file is compressed. In Parquet files,
- * it is the index of a row. If the split rule allows no cut in a long text (a mebibyte of one
- * letter), the vocabulary's merges give one (bpe/bpe.h). A JSONL line of more than 1 GiB counts as
- * bad. More than 1 GiB of text that can be cut nowhere is an error. Text is not cut if it is split
- * by a pattern (PCRE2), or if it is to be normalized and has neither white space nor only ASCII.
+ * bytes, after decompression if the file is compressed. In Parquet files, it is the index of a row.
+ *
+ * If the split rule allows no cut in a long text (a mebibyte of one letter), the text is cut
+ * between two tokens (bpe/bpe.h). Text is not cut at all if it is split by a pattern (PCRE2), or if
+ * it is to be normalized and has neither white space nor only ASCII. More than 1 GiB of text
+ * without a cut is an error. A JSONL line of more than 1 GiB counts as bad.
  *
  * If the end-of-text literal begins a document (--special eot), text is cut before the last literal
- * in it. So a document that begins in the middle of a part also ends in that part. The part after
- * the cut begins with the literal, but the range of its text leaves the literal out. */
+ * in it. As a result, a document that begins in the middle of a part also ends in that part. The
+ * part after the cut begins with the literal, but its text begins after the literal. */
 #ifndef SGT_FEED_H
 #define SGT_FEED_H
 
@@ -55,12 +59,11 @@ uint64_t sgt_literal_count(const sgt_literal *l, const uint8_t *text, size_t n);
 typedef struct sgt_reading {
     const sgt_corpus *corpus;
     const sgt_tokenize_options *o;
-    /* Vocabulary that encodes the text. Its merges also decide between which tokens long text may
-     * be cut. It is NULL while a vocabulary is being trained; long text is then not cut between
-     * tokens. */
+    /* Vocabulary that encodes the text. It also decides where long text may be cut between two
+     * tokens. NULL while a vocabulary is being trained; long text is then not cut in this way. */
     const sgt_vocab *vocab;
-    /* Rule that splits the text; NULL is GPT-2's. If `vocab` is set, the feed sets this field from
-     * it. If the rule is a PCRE2 pattern, documents are never cut. */
+    /* Rule that splits the text; NULL is GPT-2's. If `vocab` is set, the feed takes the rule from
+     * it. Documents are never cut if the rule is a PCRE2 pattern. */
     const sgt_rule *rule;
     /* The feed sets all fields below. */
     sgt_normalize normalize; /* normal form that text is converted to before it is split */
@@ -68,8 +71,8 @@ typedef struct sgt_reading {
 } sgt_reading;
 
 /* Maximum number of parts that the feed reads into a unit. Without this limit, a unit would never
- * be full if all documents were empty. Unfolding may give the unit more parts than this, because a
- * block of JSONL lines becomes a part per line. */
+ * be full if all documents were empty. After unfolding, a unit may have more parts than this,
+ * because a block of JSONL lines becomes one part per line. */
 #define SGT_UNIT_PARTS 4096
 /* number of spare bytes after a unit's text, which code may read and overwrite */
 #define SGT_UNIT_PAD 32
@@ -87,33 +90,34 @@ typedef enum sgt_part_kind {
 typedef struct sgt_part {
     sgt_part_kind kind;
     uint64_t file; /* index of the file in the corpus */
-    /* Range of the file's stream (source.h) that the part covers, from `offset` up to `end`, where
-     * the next part begins. It is counted in bytes; in Parquet files, in rows. */
+    /* Range of the file's stream (source.h) that the part covers: from `offset` up to `end`, at
+     * which the next part begins. Counted in bytes or, in Parquet files, in rows. */
     uint64_t offset, end;
-    /* Hashes by which a resumed run checks that the file is unchanged. hashed: number of bytes
-     * (Parquet: rows) at the start of the stream that `hash` covers: those before this part or, if
-     * the part comes from a block of lines or a page, before that block or page. hash: hash of
-     * these bytes. block: hash of only the complete hash blocks among them (source.h). all: hash of
-     * the whole stream, if `closes` is 1. */
+    /* Hashes by which a resumed run checks that the file is unchanged.
+     *
+     * hashed: number of bytes (Parquet: rows) before this part; if the part comes from a block of
+     *         lines or a page, before that block or page
+     * hash:   hash of these bytes
+     * block:  hash of only the complete hash blocks among them (source.h)
+     * all:    hash of the whole stream, if `closes` is 1 */
     uint64_t hashed, hash, block, all;
     uint64_t raw; /* bytes read from disk up to the part's end, only for progress */
-    /* The part's text is text[at ... at + length) of the unit. In a text file, this range ends
-     * where the part ends, but may leave out a literal at its beginning. */
+    /* Range of the part's text in the unit: text[at ... at + length). In a text file, it ends where
+     * the part ends. A literal at the part's beginning may be left out. */
     size_t at, length;
     /* The part's ids are ids[first_id ... first_id + ids) of the unit. In the first part of a
      * document, they begin with the end-of-text id. */
     size_t first_id, ids;
     /* first: 1 if a document begins with this part; last: 1 if it ends with this part. A part that
-     * is neither and has no text belongs to no document; it only carries counts and positions. */
+     * only carries counts and positions belongs to no document: both are 0, and it has no text. */
     int first, last;
     int closes; /* 1 if this is the last part of its file */
     int split;  /* 0 training, 1 validation */
     /* number of end-of-text literals in the part that are encoded as ordinary text */
     uint64_t literals;
-    /* records: number of lines or rows that end in the part; before unfolding, 1 if the part is a
-     * single line that is too long. bad: how many of these records are bad and skipped. If damage
-     * ends a compressed file early, the damaged end counts as one more bad record of the file's
-     * last part. */
+    /* records: number of lines or rows that end in the part; 1 if the part is a single line, not
+     * yet unfolded, that is too long. bad: how many of these are bad and skipped. If a compressed
+     * file ends early because of damage, its last part has one more bad record. */
     uint64_t records, bad;
     union {
         struct {
@@ -194,31 +198,33 @@ void sgt_unit_trim(sgt_unit *u);
 void sgt_unit_free(sgt_unit *u);
 
 /* Unfold the unit: replace each part that holds lines or a page by one part per document, followed
- * by one part without a document for the remaining lines or rows. Text is decoded in place. A
- * document's position, which decides its split, is the offset in the stream at which its line
- * begins, or the number of its row. Blank lines are skipped. The unit ends at the first bad line or
- * row, which u->bad then describes; with --skip-bad, bad lines and rows are only counted.
+ * by one part without a document for the remaining lines or rows. Text is decoded in place, and
+ * blank lines are skipped. A document's position, which decides its split, is the offset in the
+ * stream at which its line begins, or the number of its row.
  *
- * If literals begin documents, each literal in a document begins another document. A literal at the
- * very beginning has no document before it. All documents of one line or row have the same offset,
- * and only the last of them advances `end`, so that a resumed run begins with the first of them. If
- * literals do not begin documents, the literals of each part are counted.
+ * The unit ends at the first bad line or row, which u->bad then describes. With --skip-bad, bad
+ * lines and rows are only counted.
+ *
+ * If the options say that literals begin documents (--special eot), each literal in a line or row
+ * begins another document. A literal at the very beginning has no document before it. All documents
+ * of one line or row have the same offset, and only the last of them advances `end`, so a resumed
+ * run begins with the first of them. Without this option, the literals of each part are counted.
  *
  * Any number of threads may call this, each with a different unit. */
 int sgt_unit_unfold(sgt_unit *u, sgt_error *err);
 
-/* Add a record (a line or a row) to *next, which is the part that begins after the last document.
- * The record begins at `position` and ends before `end`, both as in sgt_part.offset. If the record
- * is good, `why` is NULL, and *next has the document's text: append *next to u, and then empty it.
- * If the record is bad, `why` is the reason, and `byte` is as in sgt_bad_line: with --skip-bad,
- * only count the record; otherwise set u->bad and return 1. */
+/* Add a record (a line or a row) to the unit. The record begins at `position` and ends before
+ * `end`, both as in sgt_part.offset. *next is the part that begins after the last document.
+ *
+ * If the record is good, `why` is NULL, and *next has the document's text: append *next to u, and
+ * then empty it. If it is bad, `why` is the reason, and `byte` is as in sgt_bad_line. With
+ * --skip-bad, a bad record is only counted in *next; otherwise, set u->bad and return 1. */
 int sgt_unit_add_record(sgt_unit *u, sgt_part *next, uint64_t position, uint64_t end,
                         const char *why, uint64_t byte, sgt_error *err);
 
-/* A function that a thread calls for each part p of its unit. text[n] is the part's text after
- * ill-formed units were treated and the text was normalized as the options say. The text is valid
- * until the function returns. Error messages need not name the file, because the caller adds its
- * path. */
+/* A function that a thread calls for each part p of its unit. text[n] is the text to encode: that
+ * of the part, with ill-formed UTF-8 treated and normalized as the options say. It is valid until
+ * the function returns. Error messages need not name the file, because the caller adds its path. */
 typedef int sgt_part_work(void *worker, sgt_unit *u, sgt_part *p, const uint8_t *text, size_t n,
                           sgt_error *err);
 
@@ -233,10 +239,10 @@ int sgt_part_encode(void *encoder, sgt_unit *u, sgt_part *p, const uint8_t *text
 
 /* ---- the feed ---- */
 
-/* Where a feed begins: at byte `offset` of the stream of file `file`. In a resumed run, the earlier
- * run began a part there; hashed, hash and block are those of that part (sgt_part). If the bytes
- * before `offset` must be read again, the first `hashed` of them must have the hash `hash`. `split`
- * is the split of the document that continues at `offset`. */
+/* Where a feed begins: at byte `offset` of the stream of file `file`, where an earlier run began a
+ * part. `hashed`, `hash` and `block` are those of that part (sgt_part): if bytes before `offset`
+ * must be read again, the first `hashed` of them must have the hash `hash`. `split` is the split of
+ * the document that continues at `offset`. */
 typedef struct sgt_text_feed_from {
     uint64_t file, offset, hashed, hash, block, split;
 } sgt_text_feed_from;
@@ -273,30 +279,30 @@ int sgt_text_feed_next(sgt_text_feed *f, sgt_unit *u, sgt_error *err);
 void sgt_text_feed_close(sgt_text_feed *f);
 
 /* Return the split of a document: 0 training, 1 validation. The result depends only on the
- * arguments. name: name of the document's file. position: offset in the file's stream at which the
- * document begins; in JSONL, at which its line begins; if literals begin documents, at which its
- * literal begins. It is 0 for a whole text file. */
+ * arguments. name: name of the document's file. position: where the document begins in the file's
+ * stream; for JSONL, where its line begins; if literals begin documents, where its literal begins;
+ * 0 for a whole text file. */
 int sgt_text_feed_split(const char *name, uint64_t position, double val_fraction);
 
-/* Make sure that neither split is empty, if all files of c are text files. If none of several files
- * falls into the validation split, put the file with the smallest hash there. If all files fall
- * into the validation split although val_fraction is less than 1, put the file with the largest
- * hash into the training split, and return 1. If hashes are equal, the first file is chosen. Only
- * the names decide, so all ranks choose the same file. */
+/* If all files of c are text files, make sure that neither split is empty. If no file falls into
+ * the validation split and there are several, the one with the smallest hash is put there. If all
+ * files fall into the validation split and val_fraction is less than 1, the one with the largest
+ * hash is put into the training split, and the call returns 1. Of equal hashes, the first file is
+ * chosen. The choice depends only on the names, so all ranks make the same one. */
 int sgt_text_feed_choose(sgt_corpus *c, double val_fraction);
 
 /* ---- checking that an input has not changed since a set was made ----
  *
- * An input is identified by a hash of what is tokenized. This is the stream's bytes: the unpacked
- * text of .gz and .zst files, or the output of a filter. For Parquet, it is the metadata and the
- * pages of the text column (sgt_parquet_hash). The feed hashes what it reads, so nothing is read
- * twice. sources.jsonl stores the hash of each file; the journal stores the hash of what was read
- * of the current file.
+ * An input is identified by a hash of what is tokenized: the bytes of its stream, after
+ * decompression or from a filter. For Parquet, it is a hash of the metadata and of the pages of the
+ * text column (sgt_parquet_hash). The feed hashes what it reads, so nothing is read twice.
+ * sources.jsonl stores the hash of each file; the journal stores the hash of what was read of the
+ * current file.
  *
- * A later run first compares each file's inode, size and time with those at the time when the
- * inputs were listed. A hash of them is in sources.jsonl, or in .work/inputs.jsonl for a run to be
- * resumed. If they are equal, the file counts as unchanged. Otherwise the file is read and hashed,
- * and the run is refused if its hash differs. */
+ * A later run first compares each file's inode, size and time with those recorded when the inputs
+ * were listed. (A hash of them is in sources.jsonl or, for a run to be resumed, in
+ * .work/inputs.jsonl.) If they are equal, the file counts as unchanged. Otherwise the file is read
+ * and hashed, and the run is refused if its hash differs. */
 
 /* Read a file, or only its first `length` bytes (Parquet: rows), and set *hash to their hash. If
  * the file is shorter than `length`, hash all of it. field: the Parquet column. */

@@ -1,4 +1,4 @@
-/* filter.h: reads files through a command: its standard output is read instead of the file.
+/* filter.h: reads the output of a command instead of a file.
  *
  *     sgt_filter f;
  *     if (sgt_filter_set(&f, "pdf=pdftotext {} -", 0, &err) < 0) ...;
@@ -8,10 +8,10 @@
  *     sgt_filter_free(&f);
  *
  * A filter is EXT=COMMAND, EXT=text:COMMAND or EXT=jsonl:COMMAND. A command is a list of words
- * separated by white space; it is not run by a shell. Text in '...' is literal; in "..." and
+ * separated by white space; it is not run by a shell. Text in '...' is literal. In "..." and
  * outside quotes, a backslash makes the next character literal. Each {} is replaced by the path; if
- * there is no {}, the path is appended as the last word. If the path begins with -, "./" is
- * put before it. */
+ * there is no {}, the path is appended as the last word. If the path begins with -, "./" is put
+ * before it. */
 #ifndef SGT_FILTER_H
 #define SGT_FILTER_H
 
@@ -28,8 +28,8 @@ typedef struct sgt_filter {
     int told;
 } sgt_filter;
 
-/* Parse a filter such as "pdf=pdftotext {} -". lines: 1 if the command prints JSONL; this is
- * overridden if the filter states the format. Return 0 or SGT_EUSAGE. */
+/* Parse a filter such as "pdf=pdftotext {} -". lines: 1 if the command prints JSONL; ignored if the
+ * filter itself states the format (EXT=jsonl:COMMAND). Return 0 or SGT_EUSAGE. */
 int sgt_filter_set(sgt_filter *f, const char *said, int lines, sgt_error *err);
 void sgt_filter_free(sgt_filter *f);
 

@@ -8,10 +8,10 @@
  *     const char *why = sgt_json_line(&path, line, scratch, 1, &t);
  *     if (!why) use(line + t.at, t.length);
  *
- * Why not simdjson: version 3.0 (Debian 12) refuses any string with a lone surrogate. Its on-demand
- * parser does not check what it skips, so a broken line would pass. Its index takes four bytes for
- * each byte of a line. This parser needs no index: a line of text is mostly one long string, which
- * is searched 16 bytes at a time. */
+ * simdjson is not used, for three reasons. Its version 3.0 (Debian 12) refuses any string with a
+ * lone surrogate. Its on-demand parser does not check what it skips, so a broken line would pass.
+ * Its index takes four bytes for each byte of a line. This parser needs no index: a line of text is
+ * mostly one long string, which is searched 16 bytes at a time. */
 #ifndef SGT_JSON_LINE_H
 #define SGT_JSON_LINE_H
 
@@ -39,23 +39,25 @@ typedef struct sgt_json_path {
 int sgt_json_path_set(sgt_json_path *p, const char *field, sgt_error *err);
 
 typedef struct sgt_json_found {
-    /* Offset and length of the text in the line. If the line is bad, `at` is the offset at which
-     * the error was found, or SGT_JSON_NOWHERE if the line is valid JSON without the text. */
+    /* Offset and length of the text in the line. If the line is bad, `at` is the offset of the
+     * error or, if the line is valid JSON without the text, SGT_JSON_NOWHERE. */
     size_t at, length;
     uint64_t surrogates; /* number of lone surrogates in the text, which are replaced by U+FFFD */
 } sgt_json_found;
 
-/* Find the string at the end of the path, and set *t. The line must begin with an object, be UTF-8,
- * and end in a newline, with SGT_JSON_PAD readable bytes after it. If `whole` is 1, nothing may
- * follow the object. Escapes are decoded in place; scratch must have room for the line plus
- * SGT_JSON_PAD bytes. If a name occurs twice, the last occurrence counts, as in Python's json
- * module. Return NULL, or the reason why the line is bad, as a static string. */
+/* Find the string at the end of the path, and set *t. Return NULL, or the reason why the line is
+ * bad, as a static string. If a name occurs twice, the last occurrence counts, as in Python's json
+ * module.
+ *
+ * The line must begin with an object, be UTF-8, and end in a newline, with SGT_JSON_PAD readable
+ * bytes after it. If `whole` is 1, nothing may follow the object. Escapes are decoded in place;
+ * scratch must have room for the line plus SGT_JSON_PAD bytes. */
 const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, int whole,
                           sgt_json_found *t);
 
-/* Find the value at the end of the path, of any type, as it is written in the line. Set *at and *n
- * to its offset and length, or *n to 0 if there is none. The line is not changed. The line, scratch
- * and the result are as in sgt_json_line. */
+/* Find the value of any type at the end of the path. Set *at and *n to the offset and length of its
+ * text in the line; *n is 0 if there is no value. The line is not changed. The line, scratch and
+ * the result are as in sgt_json_line. */
 const char *sgt_json_value(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, size_t *at,
                            size_t *n);
 
@@ -66,9 +68,9 @@ struct sgt_part;
 int sgt_json_records(struct sgt_unit *u, const struct sgt_part *p, struct sgt_part *next,
                      sgt_error *err);
 
-/* Prepare line[n] for a strict JSON parser: replace NaN, Infinity and -Infinity outside strings by
- * an empty list and blanks. The line must be followed by a newline or NUL. Return NULL, or, if
- * there is a byte order mark outside strings, the reason why the line is bad. */
+/* Prepare line[n] for a strict JSON parser: outside strings, replace NaN, Infinity and -Infinity by
+ * an empty list and blanks. The line must be followed by a newline or NUL. Return NULL, or the
+ * reason why the line is bad: it has a byte order mark outside strings. */
 const char *sgt_json_mend(char *line, size_t n);
 
 #endif

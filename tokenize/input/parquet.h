@@ -6,13 +6,17 @@
  *     while ((rc = sgt_parquet_next(p, unit, &rows, &err)) == 0) ...;
  *     sgt_parquet_close(p);
  *
- * Data pages of version 1 and 2 are supported. Strings may be encoded as PLAIN, by a dictionary or
- * by both delta encodings; numbers also as DELTA_BINARY_PACKED and BYTE_STREAM_SPLIT. Pages may be
- * compressed by snappy, zstd, gzip or lz4_raw. The column may lie in groups ("page.text"), but not
- * in lists. A position in a file is the index of a row, so a run can begin at any row. Ranks divide
- * a large file by its bytes (sgt_corpus_file): each reads the row groups whose middle lies in its
- * range. For this, the middle of a group is computed as if the file held only this column. Memory:
- * the metadata (at most 256 MiB), a dictionary, and a page. */
+ * These are supported:
+ * - data pages of version 1 and 2;
+ * - strings in the encodings PLAIN, dictionary, and both delta encodings; numbers also in
+ *   DELTA_BINARY_PACKED and BYTE_STREAM_SPLIT;
+ * - the codecs snappy, zstd, gzip and lz4_raw;
+ * - columns in groups ("page.text"), but not in lists.
+ *
+ * A position in a file is the index of a row, so a run can begin at any row. Ranks divide a large
+ * file by its bytes (sgt_corpus_file): each reads the row groups whose middle lies in its range.
+ * The middle of a group is computed as if the file held only this column. Memory: the metadata (at
+ * most 256 MiB), a dictionary, and a page. */
 #ifndef SGT_PARQUET_H
 #define SGT_PARQUET_H
 
@@ -50,14 +54,14 @@ void sgt_parquet_close(sgt_parquet *p); /* NULL is allowed */
 void sgt_parquet_size(const sgt_parquet *p, uint64_t *rows, uint64_t *bytes);
 
 /* Append the next page of the column to u's text and pages, and set *rows to the number of its
- * rows. If a page has more than SGT_PARQUET_ROWS rows, each call appends only the next ones of
- * them. With --skip-bad, if the rest of a row group has no readable page, *rows counts its rows but
- * no page is appended. Return 0, or 1 at the end, or a negative SGT_E*. */
+ * rows. Return 0, or 1 at the end, or a negative SGT_E*. If a page has more than SGT_PARQUET_ROWS
+ * rows, each call appends at most that many of them. With --skip-bad, if the rest of a row group
+ * has no readable page, no page is appended, but *rows is the number of its rows. */
 int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err);
 
 /* Return the hash of what was read, and set *covered to the number of rows that it covers. It is
  * the sum of the hashes of the metadata and of all pages before row *covered, each with its
- * dictionary. Because it is a sum, the hashes of ranks that divide a file can be added. Only the
+ * dictionary. A sum is used so that the hashes of ranks that divide a file can be added. Only the
  * rank that reads the start of the file includes the metadata. */
 uint64_t sgt_parquet_hash(const sgt_parquet *p, uint64_t *covered);
 
@@ -67,12 +71,12 @@ uint64_t sgt_parquet_raw(const sgt_parquet *p);
 
 /* ---- pages ----
  *
- * feed.c and parquet_page.c call each other: a unit owns its pages, and a page is decoded into its
- * unit's text. A dictionary, or a page with many rows, has a separate unit, into which it is
- * decoded once. */
+ * A unit owns its pages, and a page is decoded into its unit's text. (Therefore feed.c and
+ * parquet_page.c call each other.) A dictionary is decoded once, into a separate unit, and so is a
+ * page with many rows. */
 
-/* Maximum number of rows of a page that are added to a unit at a time. A page with more rows
- * becomes a shared page, from which several units take rows. */
+/* Maximum number of rows of a page that are added to a unit (a thread's piece of work) at a time. A
+ * page with more rows becomes a shared page, from which several units take rows. */
 #define SGT_PARQUET_ROWS 16384
 
 /* Physical types of columns, with their numbers in parquet.thrift. */
@@ -144,17 +148,18 @@ typedef struct sgt_parquet_string {
     size_t at, length;
 } sgt_parquet_string;
 
-/* Decode the p->count rows of the page into `rows`. `rows` must have room for p->first + p->count
- * entries: decoding starts at the page's first row, and the p->first rows before the requested ones
- * are then dropped. The strings' bytes are written into u's text after u->used. The strings are in
- * order, and between them are only ASCII bytes. path: the file's path, for errors. Any number of
- * threads may call this, each with a different unit. */
+/* Decode the p->count rows of the page into `rows`, and append the strings' bytes to u's text,
+ * after u->used. The strings are in order, with only ASCII bytes between them. `rows` must have
+ * room for p->first + p->count entries: decoding starts at the page's first row, and the first
+ * p->first rows are then dropped. path: the file's path, for errors. Any number of threads may call
+ * this, each with a different unit. */
 int sgt_parquet_page_decode(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
                             const char *path, sgt_error *err);
 
-/* Add the rows of the folded part p of u to *next as records (sgt_unit_add_record). A document's
- * position, which decides its split, is the number of its row. Return 1 if a bad row ended the
- * unit. Any number of threads may call this, each with a different unit. */
+/* Add the rows of part p of u, which is not yet unfolded, to *next as records
+ * (sgt_unit_add_record). A document's position, which decides its split, is the number of its row.
+ * Return 1 if a bad row ended the unit. Any number of threads may call this, each with a different
+ * unit. */
 int sgt_parquet_records(sgt_unit *u, const sgt_part *p, sgt_part *next, sgt_error *err);
 
 /* Release all pages of the unit, so that the unit can be filled again. */
@@ -162,7 +167,7 @@ void sgt_parquet_pages_drop(sgt_unit *u);
 
 /* ---- shared by parquet.c and parquet_page.c ----
  *
- * parquet.c reads the metadata and the headers of pages, and goes through the file. parquet_page.c
+ * parquet.c reads the metadata and the headers of pages, and goes from page to page. parquet_page.c
  * decodes pages. */
 
 /* Return the size in bytes of a number of this type, or 0 if the type is not a supported number. */
@@ -190,7 +195,7 @@ static inline uint64_t sgt_parquet_varint(const uint8_t **at, const uint8_t *end
 /* maximum uncompressed size in bytes of a page that a file may state */
 #define SGT_PARQUET_PAGE ((size_t)1 << 30)
 #define SGT_PARQUET_PAGE_ROWS ((uint64_t)1 << 22)
-/* Size in bytes that a page, or the text of a unit, rarely exceeds. Memory for a larger size is
+/* Size in bytes that a page, or the text of a unit, rarely exceeds. Memory beyond this size is
  * allocated only when the data is there, because a damaged header may state any size. */
 #define SGT_PARQUET_LIKELY ((size_t)16 << 20)
 
@@ -199,8 +204,8 @@ enum { SGT_PARQUET_DATA = 0, SGT_PARQUET_DICTIONARY = 2, SGT_PARQUET_DATA2 = 3 }
 /* ---- codecs ---- */
 
 /* Return NULL if this build can decompress the codec. Otherwise return the codec's name, and set
- * *remedy to a text that tells the user what to do. Snappy and lz4_raw need libraries that a build
- * may lack; such a build refuses files that use them. */
+ * *remedy to a text that tells the user what to do. A build may lack the libraries for snappy and
+ * lz4_raw. */
 const char *sgt_parquet_codec_lacks(int64_t codec, const char **remedy);
 
 /* ---- pages and shared pages ---- */
@@ -208,11 +213,10 @@ const char *sgt_parquet_codec_lacks(int64_t codec, const char **remedy);
 /* Return 1 if the page holds indices into a dictionary instead of strings. */
 int sgt_parquet_has_indices(const sgt_parquet_head *h);
 
-/* Create a shared page from *p. A shared page is decoded once, by the first thread that needs it.
- * It is either the dictionary of a column in a row group, which the following pages use, or a page
- * with more rows than become documents at a time, from which threads copy rows. It keeps a
- * reference to p's dictionary. Before any other call, the caller must write the page's compressed
- * bytes to *packed. */
+/* Create a shared page from *p: a page that is decoded once, by the first thread that needs it, and
+ * used by several pages or threads. It is either the dictionary of a column in a row group, or a
+ * page with more than SGT_PARQUET_ROWS rows. It keeps a reference to p's dictionary. Before any
+ * other call, the caller must write the page's compressed bytes to *packed. */
 int sgt_parquet_shared_new(sgt_parquet_shared **out, const sgt_parquet_page *p, uint8_t **packed,
                            sgt_error *err);
 

@@ -1,15 +1,14 @@
-/* units.h: processes the units of a corpus in parallel. Threads read units and work on them, and
- * the caller takes the finished units in the order of the text. As a result, the order of the
- * output does not depend on the threads' speed. Units are kept in a ring of fixed length, which
- * limits the memory.
+/* units.h: processes the units of a corpus in parallel. A unit is the text that one thread
+ * tokenizes at a time. Threads read units and work on them, and the caller takes the finished units
+ * in the order of the text, so the order does not depend on the threads' speed. Units are kept in a
+ * ring of fixed length, which limits the memory.
  *
  *     sgt_units_job job = {.feed = {.reading = {.corpus = c, .o = o}, .piece = piece,
  *                                   .threads = n}, .work = work,
  *                          .workers = workers, .worker_size = sizeof *workers};
  *     if (sgt_units_start(&u, &job, &err) < 0) ...;
  *     while ((rc = sgt_units_next(u, &unit, &err)) == 0) use(unit);
- *     sgt_units_stop(u);
- */
+ *     sgt_units_stop(u); */
 #ifndef SGT_UNITS_H
 #define SGT_UNITS_H
 
