@@ -5,10 +5,10 @@
  *     Of equally frequent pairs, take the pair with the lowest left id, then the lowest right id.
  *     Repeat until there are `size` tokens, or no pair is left.
  *
- * BpeTrainer assigns the same ids: 0 is the end of text, 1 to 256 are the bytes in GPT-2's order,
- * and 257 + n is the token that merge n creates. (GPT-2's order is that of the code points of the
- * characters that stand for the bytes.) Counts have 64 bits. The result does not depend on the
- * order of the pieces. */
+ * The ids are also those of BpeTrainer: 0 is the end of text, 1 to 256 are the bytes in GPT-2's
+ * order, and 257 + n is the token that merge n creates. (In GPT-2's order, bytes are sorted by the
+ * code points of the characters that stand for them.) Counts have 64 bits. The result does not
+ * depend on the order of the pieces. */
 #ifndef SGT_MERGES_H
 #define SGT_MERGES_H
 
@@ -19,8 +19,8 @@
 
 /* ---- pieces ----
  *
- * A table of the distinct pieces of a text and of how often each occurs. Merges are trained on such
- * a table. Only one thread at a time may use a table.
+ * A table of the distinct pieces of a text, with the number of times that each occurs. Merges are
+ * trained on such a table. Only one thread at a time may use a table.
  *
  *     sgt_pieces p = {0};
  *     if (sgt_pieces_add(&p, s, n, 1, &err) < 0) ...;
@@ -58,11 +58,11 @@ int sgt_pieces_add_all(sgt_pieces *p, const sgt_pieces *other, sgt_error *err);
 #define SGT_MERGES_FIRST 257u
 
 /* Train a vocabulary of `size` tokens, and add its tokens and merges to *parts, which must be
- * empty. Return 0 or a negative SGT_E*; SGT_ESTOPPED if `stop` was requested.
+ * empty. Return 0 or a negative SGT_E*: SGT_ESTOPPED if `stop` was requested.
  *
- * Memory: at most 28 bytes for each byte of the distinct pieces (4 for the byte's token, 8 for the
- * pair that begins there, 16 for pairs that merges create there), and 32 bytes for each distinct
- * piece. */
+ * Memory: at most 32 bytes for each distinct piece, and 28 bytes for each byte of these pieces: 4
+ * for the byte's token, 8 for the pair that begins there, and 16 for pairs that merges create
+ * there. */
 int sgt_merges_train(sgt_vocab_parts *parts, const sgt_pieces *p, uint32_t size,
                      const sgt_stop *stop, sgt_error *err);
 
