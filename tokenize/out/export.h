@@ -1,5 +1,5 @@
-/* export.h: converts a complete set of shards to files for another trainer (sgt_layout), for
- * sgt-tokenize --shards and sgt-inspect --export:
+/* export.h: converts a complete set of shards to files for another trainer (sgt_layout). It is used
+ * by sgt-tokenize --shards and sgt-inspect --export.
  *
  *     sgt_manifest to = {0};
  *     sgt_export e = {.set = made, .work = "dir/.work", .layout = ...};
@@ -8,10 +8,10 @@
  *     ... publish the manifest `to`, last ...
  *     sgt_manifest_free(&to);
  *
- * In sgt's shards, the end-of-text id begins a document; in the other trainers' files, it ends a
- * document. To convert a split, its first id is left out, and an end-of-text id is appended after
- * its last id. The index of each document's first token stays the same. All shards are verified
- * while they are read, as by sgt_shard_verify. Memory: 8 bytes for each document of one shard. */
+ * In sgt's shards, the end-of-text id begins a document; in the other trainers' files, it ends one.
+ * To convert a split, its first id is left out, and an end-of-text id is appended at its end. The
+ * index of each document's first token stays the same. All shards are verified while they are read,
+ * as by sgt_shard_verify. Memory: 8 bytes for each document of one shard. */
 #ifndef SGT_EXPORT_H
 #define SGT_EXPORT_H
 
@@ -33,23 +33,22 @@ typedef struct sgt_export {
 } sgt_export;
 
 /* sgt_layout_names: names of the layouts: "sgt", "megatron", "nanogpt", "npy".
- * sgt_layout_says[w][layout]: a sentence that tells the user how to read the files of this layout.
- * w is 0 if ids have 16 bits, and 1 if they have 32 bits. */
+ * sgt_layout_says[w][layout]: a sentence that tells the user how to read the layout's files, with
+ * ids of 16 bits (w = 0) or 32 bits (w = 1). */
 extern const char *const sgt_layout_names[], *const sgt_layout_says[2][4];
 
 /* Return the options that a set has after its conversion to this layout, as JSON text allocated
- * with malloc, or NULL if out of memory. For sgt's own layout they equal `options`. For another
- * layout, shard_tokens is removed and "shards" is added. */
+ * with malloc, or NULL if out of memory. For sgt's own layout, these are `options` itself. For any
+ * other layout, shard_tokens is removed and "shards" is added. */
 char *sgt_export_options(const char *options, sgt_layout layout);
 
-/* Write the files of the new set into e->work under temporary names, with ".tmp" appended, and
- * flush them to disk. Describe the set in *to, which the caller frees even after a failure. If a
+/* Write the files of the new set into e->work and flush them to disk. Their names are temporary,
+ * with ".tmp" appended. Describe the set in *to, which the caller frees, also after a failure. If a
  * document is too long for Megatron-LM's index, return SGT_EUNSUPPORTED and name the document. */
 int sgt_export_write(const sgt_export *e, sgt_manifest *to, sgt_error *err);
 
 /* Rename the files to their final names in `out`, each .idx before its .bin. Before that, write the
- * manifest into `work`. If this run is killed, a later run that starts over reads the names of the
- * files from this manifest. */
+ * manifest into `work`: if this run is killed, the next run reads from it which files to remove. */
 int sgt_export_move(const char *work, const char *out, const sgt_manifest *to, sgt_error *err);
 
 /* Copy the file `name` from folder `from` to folder `to`, and flush the copy to disk. */

@@ -1,8 +1,10 @@
 /* journal.h: writes and reads OUT/.work/journal, from which a killed run resumes. The journal is a
  * JSON object with the vocabulary, the options, the position of the run, and the positions of the
- * first ill-formed UTF-8. A checkpoint replaces the file (temporary file, fsync, rename), so the
- * journal on disk is always complete. All files that it describes were flushed to disk before.
- * Complete shards that it counts may still be in .work; sgt_out_claim then moves them to OUT. */
+ * first ill-formed UTF-8.
+ *
+ * A checkpoint replaces the file (temporary file, fsync, rename), so the journal on disk is always
+ * complete. All files that it describes were flushed to disk before. Some of the complete shards
+ * that it counts may still be in .work; sgt_out_claim moves them to OUT. */
 #ifndef SGT_JOURNAL_H
 #define SGT_JOURNAL_H
 
@@ -14,10 +16,11 @@
 #include "tokenize/input/feed.h"
 #include "tokenize/out/writer.h"
 
-/* The position of a run, from which a later run can resume. That run continues with the part of a
- * document (input/feed.h) that begins at byte `offset` of the stream of input file `file`. The
- * first `skip` tokens of this part are already written; all other fields count only what comes
- * before the part. All fields are uint64_t, because they are written and read as an array. */
+/* The position of a run, from which a later run can resume. The later run continues with a part of
+ * a document (input/feed.h): the part that begins at byte `offset` of the stream of input file
+ * `file`. The first `skip` tokens of this part are already written. All other fields count only
+ * what comes before the part. All fields are uint64_t, because they are written and read as an
+ * array. */
 typedef struct sgt_checkpoint {
     uint64_t file, offset, skip;
     uint64_t shards[SGT_SPLITS]; /* (split): number of complete shards */
@@ -35,9 +38,8 @@ typedef struct sgt_checkpoint {
     /* number of times that <|endoftext|> occurred in the text and was encoded as ordinary text */
     uint64_t all_literals;
     /* Split of the document that continues at `offset`. A split is computed from the position at
-     * which the document begins. It must be stored because that position may be unknown in a
-     * resumed run: if <|endoftext|> in the text begins documents, it can be anywhere before
-     * `offset`. */
+     * which the document begins. A resumed run may not know that position: if <|endoftext|> in the
+     * text begins documents, it can be anywhere before `offset`. Therefore the split is stored. */
     uint64_t split;
 } sgt_checkpoint;
 
@@ -59,7 +61,7 @@ int sgt_journal_create(sgt_journal **out, const char *work, uint64_t fingerprint
 int sgt_journal_open(sgt_journal **out, const char *work, sgt_error *err);
 void sgt_journal_close(sgt_journal *j); /* NULL is allowed */
 
-/* Record a position of ill-formed UTF-8. The next commit writes it. Positions must be recorded in
+/* Record a position of ill-formed UTF-8, for the next commit to write. Positions must come in
  * order. A position that is already recorded is ignored, because a resumed run reads some text
  * again. */
 void sgt_journal_invalid(sgt_journal *j, sgt_invalid_at at);

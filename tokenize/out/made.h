@@ -1,5 +1,5 @@
-/* made.h: reads one finished set of shards, or several as if they were one: the tokens of each
- * split as one sequence, and the positions at which its documents start.
+/* made.h: reads one finished set of shards, or several as if they were one. It gives the tokens of
+ * each split as one sequence, and the positions at which its documents start.
  *
  *     sgt_made *s = NULL;
  *     rc = sgt_made_add(&s, "out", &err);            // or several folders, one after the other
@@ -42,21 +42,21 @@ size_t sgt_made_shards(const sgt_made *s, int split);
 uint64_t sgt_made_tokens(const sgt_made *s, int split);
 uint64_t sgt_made_documents(const sgt_made *s, int split);
 
-/* Read tokens of a split, starting at token `at`, which must exist. Set *ids to the tokens, and *n
- * to their number: at least 1, and at most the value of *n on entry. There are fewer if the buffer
- * or the shard ends earlier. *ids is valid until the next call. */
+/* Read tokens of a split, starting at token `at`, which must exist. Set *ids to the tokens, valid
+ * until the next call. On entry, *n is the maximum number of tokens; on return, it is their number,
+ * at least 1. There are fewer than the maximum if the buffer or the shard ends earlier. */
 int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t *n, const void **ids, sgt_error *err);
-/* Set *at to the first token of document `index` of a split. If `index` is the number of documents,
- * set *at to the number of tokens. The first tokens of successive documents begin with 0 and
- * increase; if an index file violates this, return SGT_EFORMAT and name the file. */
+/* Set *at to the first token of document `index` of a split, or to the number of tokens if `index`
+ * is the number of documents. If the first tokens in an index file do not begin with 0 and
+ * increase, return SGT_EFORMAT and name the file. */
 int sgt_made_start(sgt_made *s, int split, uint64_t index, uint64_t *at, sgt_error *err);
-/* Return the index of a document of a split that starts at or before token `at`. The search opens
- * no shard, so the document may start much earlier: it is the last one that starts before this
- * token's shard, or document 0. */
+/* Return the index of a document of a split that starts at or before token `at`. No shard is opened
+ * to find it, so it may start much earlier: it is the last document that starts before this token's
+ * shard, or document 0. */
 uint64_t sgt_made_before(const sgt_made *s, int split, uint64_t at);
 /* Set *start to the first token of document `index` of a split, and *tokens to its length, which is
- * at least 1. The document must exist. Use this only for the set of a rank's part: the error
- * message tells the user how to repeat the part. */
+ * at least 1. The document must exist. Only call this for the set of a rank's part, because the
+ * error message tells the user how to repeat the part. */
 int sgt_made_document(sgt_made *s, int split, uint64_t index, uint64_t *start, uint64_t *tokens,
                       sgt_error *err);
 

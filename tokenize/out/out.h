@@ -10,16 +10,15 @@
  *         sgt_out_release(&o, keep);
  *     }
  *
+ * OUT is complete if manifest.json exists. It belongs to one run at a time, which holds a lock and
+ * an owner file in OUT/.work (owner.h). The claim fails if OUT was made with other options or from
+ * other inputs, or if it holds files that sgt-tokenize did not make. `force` replaces OUT
+ * nevertheless, but only files with names that sgt-tokenize uses.
+ *
  * Several ranks can fill one OUT together. Each rank claims OUT, and writes its part, which is a
  * set of shards in a separate folder in OUT/.work (parts.h). When all parts are complete, one rank
- * stops sharing OUT (sgt_out_alone) and completes it.
- *
- * OUT belongs to one run at a time, which holds a lock and an owner file in OUT/.work (owner.h).
- * Ranks that share OUT hold these only while they claim or complete it; the rest of the time, each
- * rank holds only a separate owner file. Unless `force` is set, the claim fails if OUT was made
- * with other options or from other inputs, or holds files that sgt-tokenize did not make. `force`
- * replaces only files with names that sgt-tokenize uses. OUT is complete if manifest.json
- * exists. */
+ * stops sharing OUT (sgt_out_alone) and completes it. Ranks that share OUT hold the lock only while
+ * they claim or complete it; the rest of the time, each rank holds only a separate owner file. */
 #ifndef SGT_OUT_H
 #define SGT_OUT_H
 
@@ -49,11 +48,11 @@ typedef struct sgt_out_request {
     /* options that change the output, as the text of a JSON object; its keys are the command-line
      * options with _ for - */
     const char *options;
-    /* `options` without the layout. These are the options of sgt's own shards, which are made first
-     * if the set is divided into parts or converted to another layout. */
+    /* `options` without the layout. sgt's own shards are made with these options. They are made
+     * first if the set is divided into parts or converted to another layout. */
     const char *set_options;
-    /* options that the journal stores if there are parts: `options` plus those that decide how the
-     * inputs are divided among the ranks; NULL if there are no parts */
+    /* options that the journal stores if the ranks make parts: `options`, plus those that decide
+     * how the inputs are divided among the ranks; NULL if there are no parts */
     const char *journal_options;
     uint32_t rank; /* index of this process among the ranks, each of which makes a part */
     int force;     /* a value of sgt_out_force */
@@ -73,9 +72,9 @@ typedef struct sgt_out {
     /* folder that complete shards are moved to: OUT, or OUT/.work/set if they will be converted to
      * another layout (export.h) */
     char shards[SGT_PATH];
-    /* owner: ownership of the whole OUT, by the file .work/owner and the lock .work/lock. sharer:
-     * ownership of this rank's part while ranks share OUT, by the file .work/owner-RANK. Either may
-     * be NULL. */
+    /* owner: ownership of the whole OUT (the file .work/owner and the lock .work/lock), or NULL.
+     * sharer: ownership of this rank's part while ranks share OUT (the file .work/owner-RANK), or
+     * NULL. */
     sgt_owner *owner, *sharer;
     sgt_claimant who;
     size_t width; /* bytes of an id in the shards */
@@ -90,14 +89,15 @@ int sgt_out_holds_other_than(const char *folder, const char *const *names, size_
 int sgt_out_is_begun(const char *out); /* returns 1 if OUT holds a set, complete or not */
 
 /* Return an error if the inputs recorded in `folder` differ from r->corpus. If `now` is NULL,
- * `folder` holds a complete set (OUT or a part). Otherwise `folder` is the .work of a run to
- * resume, and `now` is its journal's checkpoint. */
+ * `folder` holds a complete set. Otherwise `folder` is the .work of a run to resume, and `now` is
+ * the checkpoint in its journal. */
 int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, const sgt_checkpoint *now,
                            sgt_error *err);
 
-/* Claim the output folder OUT for this run. Return 0 and fill in *o if this run may use OUT. Return
- * 1 if OUT already holds the complete set, made with the same options from the same inputs.
- * Otherwise return a negative SGT_E*. Call sgt_out_release only after a result of 0.
+/* Claim the output folder OUT for this run. The result is
+ *     0    this run may use OUT, and *o is filled in; call sgt_out_release later
+ *     1    OUT already holds the complete set, made with the same options from the same inputs
+ *     < 0  an error (SGT_E*)
  *
  * If r->journal_options is set, the ranks of the same request share OUT. No rank may write to OUT
  * itself before it calls sgt_out_alone. To release a shared OUT, call sgt_out_leave. If another
@@ -105,15 +105,15 @@ int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, const s
  *
  * If r->corpus is NULL, the files are not made from text, and only `path` and `force` are needed.
  * OUT must then be new, empty, or left by a claim of this kind that did not reach sgt_out_publish.
- * With `force`, OUT may hold an earlier set, which stays until sgt_out_clear; with SGT_OUT_BESIDE,
- * an unfinished set stays, too. */
+ * With `force`, OUT may also hold an earlier set, which stays until sgt_out_clear is called. With
+ * SGT_OUT_BESIDE, even an unfinished set stays. */
 int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err);
 
 /* Remove the files of an earlier set from OUT, its manifest first. */
 int sgt_out_clear(const sgt_out *o, sgt_error *err);
 
 /* Stop sharing OUT, and wait until no other rank uses it. Return 0 if OUT now belongs only to this
- * rank, 1 if OUT has been completed meanwhile, or a negative SGT_E*. */
+ * rank, 1 if another rank has completed OUT, or a negative SGT_E*. */
 int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err);
 /* Return an error if another run has taken OUT over because this run was suspended for too long
  * (owner.h). */
@@ -122,7 +122,7 @@ int sgt_out_check(const sgt_out *o, sgt_error *err);
  * claim. */
 void sgt_out_leave(sgt_out *o);
 
-/* Move the files of a complete shard from .work to o->shards, unless they were moved before. The
+/* Move the files of a complete shard from .work to o->shards, unless they are already there. The
  * index is moved before the tokens, so that every shard in o->shards has an index. */
 int sgt_out_move_shard(const sgt_out *o, const sgt_manifest_shard *s, sgt_error *err);
 
@@ -136,8 +136,8 @@ int sgt_out_find_shard(const sgt_out *o, int split, uint64_t index, sgt_manifest
 int sgt_out_list_shards(const sgt_out *o, const uint64_t shards[SGT_SPLITS], sgt_manifest *m,
                         sgt_error *err);
 
-/* Complete OUT: write tokenizer.json, move sources.jsonl from .work to OUT, write manifest.json
- * last, and then remove .work. If another layout is requested, its files must already be in OUT. */
+/* Complete OUT: write tokenizer.json, move sources.jsonl from .work to OUT, write manifest.json,
+ * and then remove .work. If another layout is requested, its files must already be in OUT. */
 int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_error *err);
 
 /* Release OUT. If `keep` is 0, remove .work, and also remove OUT if this run created it and it is

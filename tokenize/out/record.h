@@ -7,8 +7,8 @@
 #include "tokenize/input/feed.h"
 #include "tokenize/out/out.h"
 
-/* File with a record of each document, in the order of the input. If duplicates are to be removed,
- * each rank's part has this file, from which they are found (dedup.h). */
+/* File with a record of each document, in the order of the input. It exists in each rank's part if
+ * duplicates are to be removed: they are found from these records (dedup.h). */
 #define SGT_DEDUP_FILE "documents.sgt"
 /* bit of `length` that is set if the document is in the validation split */
 #define SGT_DEDUP_VAL ((uint64_t)1 << 63)

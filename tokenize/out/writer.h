@@ -1,7 +1,8 @@
-/* writer.h: writes the shards of one split, one after the other. In the work folder, ids go to
- * SPLIT_NNNNNN.bin.tmp, and the starts of documents to SPLIT_NNNNNN.idx.tmp. When a shard is full,
- * it gets its header and is flushed to disk. It keeps its temporary names until the journal counts
- * it and it is moved to the output folder. Only one thread at a time may use a writer. */
+/* writer.h: writes the shards of one split, one after the other. Only one thread at a time may use
+ * a writer. In the work folder, ids are written to SPLIT_NNNNNN.bin.tmp, and the starts of
+ * documents to SPLIT_NNNNNN.idx.tmp. When a shard is full, it gets its header and is flushed to
+ * disk. Its names stay temporary until the journal counts the shard and it is moved to the output
+ * folder. */
 #ifndef SGT_WRITER_H
 #define SGT_WRITER_H
 
@@ -58,10 +59,10 @@ typedef struct sgt_writer_options {
     const sgt_vocab *vocab;
 } sgt_writer_options;
 
-/* Open a writer that continues after `shards` complete shards. If the next shard was begun, its
- * files keep their first `tokens` tokens and `documents` document starts, and anything after these
- * is cut off. If both numbers are 0, the next shard was not begun. The strings and the vocabulary
- * in *o must outlive the writer. */
+/* Open a writer that continues after `shards` complete shards. The files of the next shard keep
+ * their first `tokens` tokens and `documents` document starts, and are cut off after these. If both
+ * numbers are 0, the next shard was not begun. The strings and the vocabulary in *o must outlive
+ * the writer. */
 int sgt_writer_open(sgt_writer **out, const sgt_writer_options *o, uint64_t shards, uint64_t tokens,
                     uint64_t documents, sgt_error *err);
 /* leaves unfinished files in the work folder; NULL is allowed */
@@ -90,8 +91,9 @@ void sgt_writer_name(char name[64], const char *split, uint64_t index, const cha
 void sgt_writer_index_name(char name[64], const char *file);
 /* Write the name that a file has in the work folder until it is moved: "x.bin.tmp" for "x.bin". */
 void sgt_writer_temporary_name(char temporary[80], const char *name);
-/* Return 1 if `name` is that of a shard or its index, SPLIT_NNNNNN.bin or .idx, else 0. If it is,
- * set *split to the split's index in sgt_split_names, and *index to the shard's number. */
+/* If `name` is the file name of a shard or its index, SPLIT_NNNNNN.bin or .idx, return 1, and set
+ * *split to the split's index in sgt_split_names and *index to the shard's number. Otherwise return
+ * 0. */
 int sgt_writer_reads_name(const char *name, int *split, uint64_t *index);
 
 #endif
