@@ -2,7 +2,7 @@
  * input, in either split, has text of the same length and with the same XXH3-128 hash. The earliest
  * copy is kept.
  *
- * While a part is written, a record of each of its documents is written to the part's documents.sgt
+ * While a part is written, a record of each document is written to the part's documents.sgt
  * (record.h). When all parts are complete, one rank reads all records in the order of the input,
  * and writes the file sorting/left-out in the work folder, with one bit per document. The other
  * ranks wait for this file.
@@ -10,10 +10,10 @@
  *     if (rank == 0) rc = sgt_dedup_find(&r, &err);
  *     if (!rc && (rc = ranks->barrier(ranks, &err)) == 0) rc = sgt_dedup_open(&d, &r, &err);
  *
- * Duplicates are found with a hash table. If the table cannot hold all documents, the records are
- * read several times: each pass fills the table with the next documents, and finds their duplicates
- * among all later documents. Memory: one bit per document in each rank; in the rank that searches,
- * also 32 to 64 bytes per document of a pass. */
+ * Duplicates are found with a hash table. If it cannot hold all documents, the records are read
+ * several times: each pass fills the table with the next documents, and finds their duplicates
+ * among all later documents. Memory: each rank needs one bit per document. The rank that searches
+ * also needs 32 to 64 bytes for each document of a pass. */
 #ifndef SGT_DEDUP_H
 #define SGT_DEDUP_H
 

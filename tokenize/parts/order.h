@@ -1,4 +1,5 @@
-/* order.h: reads the documents of one split from all parts, in the order of the output.
+/* order.h: reads the documents of one split from all parts, in the order of the output. (A part is
+ * the set of shards that one rank has written.) Only one thread at a time may use an order.
  *
  *     sgt_order *o;
  *     sgt_order_request r = {.set = set, .split = 0, .ranks = 1};
@@ -9,28 +10,27 @@
  *     sgt_order_close(o);
  *
  * The order is that of the input, part after part, or a shuffled one. Duplicates are left out
- * (dedup.h). Only one thread at a time may use an order.
+ * (dedup.h).
  *
  * In a shuffled order, document n of a split (in input order, counting duplicates) has the key
  * XXH3-64(n as 8 bytes, little endian; seed), and documents are sorted by (key, n). The order is a
- * list of batches, each of which is sorted when it begins. There are two cases:
+ * list of batches, each of which is sorted when it begins. A batch takes 48 bytes of memory for
+ * each of its documents, half of them to sort. There are two cases:
  *
- * - One batch, whose documents are read from the parts. This case applies if all ranks run on one
- *   machine and the tokens of the split fit in half of its free memory. The parts were just
- *   written, so they are in the page cache, and random reads of them cost less than writing and
- *   reading all tokens once more. The lists of documents take at most 192 MiB in all ranks
- *   together. The shards of the parts stay open.
+ * 1. One batch, whose documents are read from the parts. This case applies if all ranks run on one
+ * machine and the tokens of the split fit in half of its free memory. The parts were just written,
+ * so they are in the page cache, and reading them in random order is faster than writing and
+ * reading all tokens once more. The lists of documents take at most 192 MiB in all ranks together.
+ * The shards of the parts stay open.
  *
- * - Buckets. Each document is copied once, into the file of a bucket, which the leading bits of its
- *   key select. Each rank copies its share of the documents into files of its own, in the folder
- *   sorting/SPLIT/RANK-of-RANKS of the work folder. A bucket consists of one file per rank, and has
- *   about 64 MiB (more if there are over 32 GiB of tokens, or if a document is very long). Any rank
- *   can then read the buckets in the order of the keys, loading one bucket at a time. In addition,
- *   a rank takes 64 KiB of memory per file while it writes files, and 8 bytes for each document of
- *   one shard of a part. The file "counts" in a rank's folder is written when all its files are on
- *   disk; a later run then does not write them again.
- *
- * A batch takes 48 bytes of memory for each of its documents, half of them to sort. */
+ * 2. Buckets. Each document is copied once, into the file of a bucket, which the leading bits of
+ * its key select. A bucket consists of one file per rank, because each rank copies its share of the
+ * documents into files of its own, in the folder sorting/SPLIT/RANK-of-RANKS of the work folder. A
+ * bucket has about 64 MiB (more if there are over 32 GiB of tokens, or if a document is very long).
+ * Any rank can then read the buckets in the order of the keys, loading one bucket at a time. While
+ * it copies, a rank also needs 64 KiB of memory per file, and 8 bytes for each document of one
+ * shard. The file "counts" in a rank's folder is written when all its files are on disk; a later
+ * run then does not write them again. */
 #ifndef SGT_ORDER_H
 #define SGT_ORDER_H
 
@@ -54,10 +54,10 @@ typedef struct sgt_order_request {
     /* rank: index of this rank among the ranks that write shards at the same time; ranks: number of
      * these ranks */
     uint32_t rank, ranks;
-    /* Documents are read directly from the parts, in random order, only if the tokens of the split
-     * and the lists of its documents take at most this many bytes, because the tokens then stay in
-     * the page cache. 0: never, because the ranks run on several machines, which share no page
-     * cache. */
+    /* Maximum number of bytes of the split's tokens and the lists of its documents with which
+     * documents are read directly from the parts, in random order. Up to this limit, the tokens
+     * stay in the page cache. It is 0 (never) if the ranks run on several machines, which share no
+     * page cache. */
     uint64_t memory;
     const sgt_stop *stop;
     /* called with the number of tokens copied into buckets since the previous call; may be NULL */
@@ -70,8 +70,9 @@ typedef struct sgt_order sgt_order;
 /* Return 1 if sgt_order_scatter will copy the documents into buckets. */
 int sgt_order_copies(const sgt_order_request *r);
 
-/* Prepare a shuffled order: if it needs buckets, copy this rank's share of the documents into them.
- * Any rank can open the order after this call has returned in all ranks. */
+/* Prepare a shuffled order: if it needs buckets (files of documents with similar keys), copy this
+ * rank's share of the documents into them. When this call has returned in all ranks, any rank can
+ * open the order. */
 int sgt_order_scatter(const sgt_order_request *r, sgt_error *err);
 
 /* Open an order of documents. The caller closes *out with sgt_order_close. */
@@ -88,7 +89,7 @@ typedef struct sgt_order_ids {
 } sgt_order_ids;
 
 /* Read tokens of one document, starting at token `at` of the order, which must exist. The result
- * has at least one token and at most `most`. Consecutive reads are fast. */
+ * has 1 to `most` tokens. Consecutive reads are fast. */
 int sgt_order_read(sgt_order *o, uint64_t at, uint64_t most, sgt_order_ids *out, sgt_error *err);
 
 #endif

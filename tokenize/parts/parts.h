@@ -1,18 +1,18 @@
 /* parts.h: fills an output folder OUT with several ranks (processes). The input files, in order,
  * are divided among the ranks by bytes (divide.h). Rank i writes a set of shards from its share,
  * called its part, to OUT/.work/part-00000i. Each part has its own journal, from which a killed
- * rank resumes. The ranks need nothing in common but a file system. One rank then takes OUT over
- * alone, joins the parts and removes them. If a rank dies, run its command again: complete parts
+ * rank resumes. Finally, one rank takes OUT over alone, joins the parts and removes them. The ranks
+ * need nothing in common but a file system. If a rank dies, run its command again: complete parts
  * and complete shards of OUT are not written again.
  *
- * If documents are shuffled (order.h) or duplicates are removed (dedup.h), parts are used even with
- * one rank: these steps need all documents, so they are done when the parts are joined.
+ * Even one rank makes a part if documents are shuffled (order.h) or duplicates are removed
+ * (dedup.h). These steps need all documents, so they are done when the parts are joined.
  *
- * Ranks that were started separately may run one after the other: the last rank to complete its
- * part writes all shards. Ranks that a launcher started divide the second pass: each copies its
- * share of the documents into buckets, if the order needs that, and writes its share of the shards.
- * Rank 0 does the rest. The ranks wait for each other (base/ranks.h) at these points, in this
- * order:
+ * If the ranks were started separately, they may run one after the other: the last rank to complete
+ * its part writes all shards. If a launcher started the ranks, they divide this second pass: each
+ * copies its share of the documents into buckets, if the order needs that, and writes its share of
+ * the shards. Rank 0 does the rest. The ranks wait for each other (base/ranks.h) at these points,
+ * in this order:
  *
  *     counts   all parts are complete, so their manifests have the counts of tokens and documents
  *     found    if duplicates are removed: rank 0 has found the duplicates
