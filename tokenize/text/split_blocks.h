@@ -3,10 +3,12 @@
  * a function that turns a mask into offsets. Bit i of a mask stands for byte i of the block.
  *
  * A piece starts at a byte
- *   - where the class changes; but if U+0020 comes before it, the piece starts at that space;
- *   - that begins the last white-space character before another class: \s+(?!\S) leaves it, to join
- *     what follows or to be a piece by itself. White space at the end of the text is one piece,
- *     because bytes after the end are read as spaces.
+ * - where the class changes; but if U+0020 comes before it, the piece starts at that space;
+ * - that begins the last white-space character before another class: \s+(?!\S) leaves it, to join
+ *   what follows or to be a piece by itself.
+ *
+ * White space at the end of the text is one piece, because bytes after the end are read as spaces.
+ *
  * A contraction is a quote at a piece start, followed by s, d, m, t, ll, ve or re. No piece starts
  * at its first letter; a piece starts after its last. The letters after a quote and the character
  * after a block are read ahead; the state before a block is carried over. Ill-formed bytes are in
@@ -18,13 +20,18 @@
  *   plain C, words of eight bytes                           5.6   3.4  11.0
  *   AVX2                                                    1.86  1.16  3.62
  *   AVX-512 (class bits, state in registers, inlined)       0.77  0.39  1.70
- * (The first row was measured on 70 MB.) Two variants were slower with AVX-512: contractions
- * without branches (1.03, 0.54, 2.25 against 0.90, 0.46, 2.00 in the same run), and unconditional
- * look-ups of two- and three-byte characters (0.91, 0.43, 2.10). In plain C, writing the ends of
- * four pieces at a time was slower (code: 4.6 against 3.6). On 16 MiB of random bytes the code
- * reaches 0.18 / 1.0 / 1.7 GB/s (plain, AVX2, AVX-512). On random characters of two bytes it
- * reaches 0.24 / 0.40 / 2.4, of three bytes 0.36 / 0.77 / 1.1, and of four bytes, which are looked
- * up one by one, 0.25 / 0.38 / 0.40. */
+ * (The first row was measured on 70 MB.)
+ *
+ * Three variants were slower:
+ *   contractions without branches (AVX-512)     1.03 0.54 2.25, against 0.90 0.46 2.00 in that run
+ *   unconditional look-ups of two- and three-byte characters (AVX-512)   0.91 0.43 2.10
+ *   the ends of four pieces written at a time (plain C)    code: 4.6 against 3.6
+ *
+ * GB/s (plain, AVX2, AVX-512):
+ *   16 MiB of random bytes                                 0.18  1.0   1.7
+ *   random characters of two bytes                         0.24  0.40  2.4
+ *   of three bytes                                         0.36  0.77  1.1
+ *   of four bytes, which are looked up one by one          0.25  0.38  0.40 */
 #ifndef SGT_SPLIT_BLOCKS_H
 #define SGT_SPLIT_BLOCKS_H
 
@@ -47,8 +54,8 @@ size_t sgt_split_avx2(sgt_splitter *s, uint32_t *ends, size_t max);
 size_t sgt_split_avx512(sgt_splitter *s, uint32_t *ends, size_t max);
 #endif
 
-/* Split one character at a time, up to offset s->hard, by a rule other than GPT-2's. After that,
- * the text can be split in blocks of 64 bytes again. */
+/* Split one character at a time by a rule other than GPT-2's, up to offset s->hard, from which the
+ * text can be split in blocks of 64 bytes again. */
 size_t sgt_split_hard(sgt_splitter *s, uint32_t *ends, size_t max);
 /* Return the length of the contraction at s, such as 's or 'll, or 0 if there is none. s[0] must be
  * a quote. */
@@ -96,7 +103,7 @@ static inline uint64_t word_equal(uint64_t w, char c)
 #define SPLIT_INLINE static inline __attribute__((always_inline, unused))
 
 /* Number of bytes that must be readable from a block's first byte on: the 64 bytes of the block,
- * and eight more because characters and contractions may reach beyond it. */
+ * and eight more for characters and contractions that reach beyond it. */
 enum { SPLIT_READ = 72 };
 
 typedef struct split_block {
@@ -110,9 +117,9 @@ typedef struct split_block {
     uint64_t narrow_space, wide_space;
 } split_block;
 
-/* Classes (sgt_class) of a block's non-ASCII characters. If a character starts at byte i of the
- * block, bit i of `low` is the low bit of its class, and bit i of `high` is the high bit. Bits at
- * other bytes have no meaning. */
+/* Classes (sgt_class) of a block's non-ASCII characters, at their first bytes: bit i of `low` is
+ * the low bit of the class of the character that starts at byte i, and bit i of `high` is the high
+ * bit. Bits at other bytes have no meaning. */
 typedef struct first_classes {
     uint64_t low, high;
 } first_classes;
@@ -121,21 +128,20 @@ typedef struct split_level {
     /* Classify the ASCII bytes of p[0..64). Fill in every field of *b except wide_space. */
     void (*classify)(const uint8_t *p, split_block *b);
     /* Classify the non-ASCII characters: add their class bits to b->low and b->high, and set
-     * b->wide_space. The bytes at the start of this block may belong to the previous block's last
-     * character. On entry, in[0] has the low and in[1] the high class bit of these bytes, and the
-     * call adds them to b->low and b->high. On return, in[] has the bits for the start of the next
-     * block. */
+     * b->wide_space. The bytes at the start of this block may belong to the last character of the
+     * previous block. On entry, in[0] has the low and in[1] the high class bit of these bytes; the
+     * call adds them. On return, in[] has the bits for the start of the next block. */
     void (*classify_wide)(const uint8_t *p, uint64_t in[2], split_block *b);
-    /* `quotes` is the mask of quotes at which a contraction may begin. Set *two to the mask of
-     * those that are followed by s, d, m or t, and *three to the mask of those followed by ll, ve
-     * or re. */
+    /* Find the contractions at the quotes in the mask `quotes`. Set *two to the mask of the quotes
+     * that are followed by s, d, m or t, and *three to the mask of those followed by ll, ve or
+     * re. */
     void (*contractions)(const uint8_t *p, uint64_t quotes, uint64_t *two, uint64_t *three);
     /* Set ends[k] = base + position of the k-th set bit of `starts`. The function may write up to
      * 64 entries of ends[]. */
     void (*flatten)(uint32_t *ends, uint64_t starts, uint32_t base);
-    /* Return the mask of the first bytes of non-ASCII characters in p[0..64) before which c allows
-     * a cut inside a piece. from: 1 if the text starts at p[0], so that no cut can be before it; 0
-     * if p[-1] can be read. */
+    /* Return the mask of the offsets in p[0..64) before which `c` allows a cut inside a piece:
+     * first bytes of non-ASCII characters. from: 1 if the text starts at p[0], before which no cut
+     * can be; 0 if p[-1] can be read. */
     uint64_t (*cut)(const sgt_cuts *c, const uint8_t *p, unsigned from);
     /* Only used by the rules other than GPT-2's. equal: return the mask of bytes that equal x;
      * upper: return the mask of bytes A to Z. */
@@ -143,8 +149,8 @@ typedef struct split_level {
     uint64_t (*upper)(const uint8_t *p);
 } split_level;
 
-/* Indexed by a character's first byte: 1 if every character with this first byte is white space, 0
- * if none is, 2 if this depends on the bytes after the first (split_wide_space). */
+/* 1 if every character with this first byte is white space, 0 if none is, 2 if this depends on the
+ * bytes after the first (split_wide_space) */
 extern const uint8_t sgt_split_space[256];
 
 /* Return 1 if a white-space character that takes several bytes starts at p. */
@@ -205,9 +211,9 @@ SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c,
     uint64_t space = b.low & b.high, before = b.blank << 1 | c->blank >> 63;
     uint64_t changed =
         (b.low ^ (b.low << 1 | c->low >> 63)) | (b.high ^ (b.high << 1 | c->high >> 63)) | begin;
-    /* `next` is 1 if the character after the block is white space. If the block does not end in
-     * white space, `next` has no effect, and split_wide_space, which reads the character's further
-     * bytes, is skipped. */
+    /* 1 if the character after the block is white space. This matters only if the block ends in
+     * white space; otherwise split_wide_space, which reads the character's further bytes, is not
+     * called. */
     uint64_t next = sgt_split_space[p[64]];
     if (next > 1 && space >> 63) next = (uint64_t)split_wide_space(p + 64);
     uint64_t last = b.narrow_space & ~(space >> 1 | next << 63);
@@ -248,13 +254,16 @@ SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c,
  * piece also starts at a run of upper case
  *   - after lower case, or after letters without case that follow lower case;
  *   - after a letter without case, if the run ends a run of letters.
- * A block is "hard" if it has a slash after a newline, a mark that follows neither a letter nor a
- * mark, both a contraction and letters without case, or an upper-case run after a letter without
- * case that reaches the end of the block. split.c splits hard blocks one character at a time. After
- * that, blocks begin anew at the start of a piece. */
+ * In these rules, a block is "hard", and split.c splits it one character at a time, if it has
+ *   - a slash after a newline,
+ *   - a mark that follows neither a letter nor a mark,
+ *   - both a contraction and letters without case, or
+ *   - an upper-case run after a letter without case that reaches the end of the block.
+ * After hard blocks, blocks begin anew at the start of a piece. */
 
-/* Return 1 if only white space is between offset `at` and the next newline. If white space reaches
- * from `at` to the end of the text, return 1 if the rule has \s+$. Otherwise return 0. */
+/* Return 1 if, from offset `at` on, a newline comes before any character that is not white space.
+ * If there is only white space up to the end of the text, return 1 if the rule has \s+$. Otherwise
+ * return 0. */
 static inline int rule_line_goes_on(const sgt_splitter *s, size_t at)
 {
     for (; at < s->n; at++) {
@@ -269,11 +278,14 @@ static inline int rule_line_goes_on(const sgt_splitter *s, size_t at)
     return s->rule->whole_end;
 }
 
-/* Return those bytes of the mask `lines` at which a piece of white space starts. Each byte in
- * `lines` is white space directly after a newline. A piece starts there unless a further newline
- * follows in the same run of white space (or, if the rule has \s+$, the end of the text): the piece
- * before then extends to it. space: mask of all white-space bytes other than newlines; newline:
- * mask of all newlines; next: offset in the text of the first character after the block. */
+/* Return those bytes of the mask `lines` at which a piece of white space starts. `lines` has the
+ * white-space bytes that directly follow a newline. A piece starts at such a byte, unless the piece
+ * before it extends to a further newline in the same run of white space (or, if the rule has \s+$,
+ * to the end of the text).
+ *
+ * space: mask of all white-space bytes other than newlines
+ * newline: mask of all newlines
+ * next: offset in the text of the first character after the block */
 static inline uint64_t rule_lines(const sgt_splitter *s, uint64_t lines, uint64_t space,
                                   uint64_t newline, size_t next)
 {
@@ -288,8 +300,7 @@ static inline uint64_t rule_lines(const sgt_splitter *s, uint64_t lines, uint64_
 
 /* Return the mask of the bytes at which a piece of numeric characters starts. Each run of numeric
  * characters is divided, from left to right, into pieces of `digits` characters; the last may have
- * fewer. number: mask of the bytes of numeric characters; before: mask of the bytes that directly
- * follow one of these bytes. */
+ * fewer. number: mask of the bytes of numeric characters; before: mask of the bytes after those. */
 static inline uint64_t rule_numbers(const uint8_t *p, unsigned digits, uint64_t number,
                                     uint64_t before, sgt_split_carry *c)
 {
@@ -309,8 +320,8 @@ SPLIT_INLINE uint64_t rule_number_starts(const uint8_t *p, unsigned digits, cons
                                          uint64_t number, sgt_split_carry *c)
 {
     uint64_t before = number << 1 | c->number, longer = number & before;
-    /* `longer` becomes nonzero if a run of numbers has more than `digits` bytes, which is rare.
-     * Only then may a run be several pieces, and the slow way is needed. */
+    /* Now `longer` is not 0 if a run of numbers has more than `digits` bytes, which is rare. Only
+     * such a run may need to be divided, which is slow. */
     for (unsigned i = 1; i < digits; i++) longer &= longer << 1;
     int begun = (c->number & number) != 0;
     c->number = number >> 63;
@@ -319,9 +330,8 @@ SPLIT_INLINE uint64_t rule_number_starts(const uint8_t *p, unsigned digits, cons
     return number & ~before;
 }
 
-/* Return the mask of the bytes directly after the characters whose first bytes are in the mask
- * `starts`. A bit that would lie after this block goes into *carry, for the next block. wide: mask
- * of the bytes that are not ASCII. */
+/* Return the mask of the bytes directly after the characters whose first bytes are in `starts`. If
+ * such a byte is in the next block, its bit goes into *carry. wide: mask of the non-ASCII bytes. */
 SPLIT_INLINE uint64_t rule_behind(const uint8_t *p, uint64_t starts, uint64_t wide, uint64_t *carry)
 {
     uint64_t narrow = starts & ~wide, behind = narrow << 1 | *carry;
@@ -336,9 +346,9 @@ SPLIT_INLINE uint64_t rule_behind(const uint8_t *p, uint64_t starts, uint64_t wi
     return behind;
 }
 
-/* Return the mask of the bytes directly after contractions. A contraction begins at a quote in
- * `quotes`, if letters such as s or ll follow. If by_case is set, a quote that directly follows a
- * contraction begins no contraction, and the quotes of contractions are removed from *starts. */
+/* Return the mask of the bytes directly after contractions: quotes in the mask `quotes` followed by
+ * letters such as s or ll. If by_case is set, a quote directly after a contraction begins no
+ * contraction, and the quotes of contractions are removed from *starts. */
 SPLIT_INLINE uint64_t rule_contractions(const uint8_t *p, uint64_t quotes, int by_case,
                                         uint64_t *starts, uint64_t *carry)
 {
@@ -356,7 +366,8 @@ SPLIT_INLINE uint64_t rule_contractions(const uint8_t *p, uint64_t quotes, int b
 }
 
 /* Return the mask of the bytes at which a piece of white space starts. newline: mask of all
- * newlines; taken: mask of the newlines that belong to the piece of signs before them. */
+ * newlines; taken: mask of those newlines that belong to the piece of signs (punctuation) before
+ * them. */
 SPLIT_INLINE uint64_t rule_blank_starts(const sgt_splitter *s, sgt_split_carry *c,
                                         const uint64_t in[2], const uint8_t *p, size_t at,
                                         const split_block *b, uint64_t newline, uint64_t taken)
@@ -364,8 +375,8 @@ SPLIT_INLINE uint64_t rule_blank_starts(const sgt_splitter *s, sgt_split_carry *
     const uint64_t space = b->low & b->high, blanks = space & ~taken, plain = space & ~newline,
                    ends = newline & ~taken;
     uint64_t lines = plain & (ends << 1 | c->line), next = sgt_split_space[p[64]];
-    /* Call rule_lines, which is slow, only if it can find a further newline: if a newline in this
-     * block follows other white space, or if the block ends in white space. */
+    /* Call rule_lines, which is slow, only if it can find a further newline: if one in this block
+     * follows other white space, or if the block ends in white space. */
     if (lines && ((newline & plain << 1) || plain >> 63))
         lines = rule_lines(s, lines, plain, newline,
                            at + 64 + (size_t)__builtin_popcountll(in[0] & in[1]));
@@ -379,7 +390,7 @@ SPLIT_INLINE uint64_t rule_blank_starts(const sgt_splitter *s, sgt_split_carry *
 }
 
 /* Masks of the bytes of a block's letters and marks. upper, lower: letters of that case; both:
- * letters without case, and marks, which count as either case; mark: only the marks. */
+ * marks and letters without case, which count as either case; mark: only the marks. */
 typedef struct rule_cases {
     uint64_t upper, lower, both, mark;
 } rule_cases;
@@ -414,14 +425,14 @@ static inline void rule_wide_cases(const uint8_t *p, uint64_t wide, sgt_split_ca
 }
 
 /* For rules by case, return the mask of the bytes at which a piece starts inside a run of letters
- * and marks, because upper case begins there. letter: mask of all letters and marks. Set *hard to 1
- * if the result depends on text after the block. */
+ * and marks, because upper case begins. letter: mask of all letters and marks. Set *hard to 1 if
+ * the result depends on text after the block. */
 SPLIT_INLINE uint64_t rule_case_starts(const rule_cases *k, uint64_t letter, sgt_split_carry *c,
                                        int *hard)
 {
-    /* `behind` marks the bytes directly after lower case, and the bytes directly after a run of
-     * `both` (letters without case, and marks) that follows lower case. The sum finds the latter:
-     * adding 1 at the start of a run of ones carries to the bit after the run. */
+    /* `behind` marks the bytes directly after lower case, and those directly after letters without
+     * case, or marks, that follow lower case. To find the latter, 1 is added at the start of a run
+     * of `both`: the carry sets the bit after the run. */
     const uint64_t below = k->lower << 1 | c->lower;
     uint64_t sum, starts = 0;
     const uint64_t over = __builtin_add_overflow(k->both, k->both & below, &sum);
@@ -436,9 +447,9 @@ SPLIT_INLINE uint64_t rule_case_starts(const rule_cases *k, uint64_t letter, sgt
     return starts | (k->upper & behind);
 }
 
-/* Return the mask of the bytes in p[0..64) at which a piece starts, by a rule other than GPT-2's.
- * The block begins at offset `at` of the text. Set *hard to 1 if it must be split one character at
- * a time. */
+/* By a rule other than GPT-2's, return the mask of the bytes in p[0..64) at which a piece starts.
+ * `at` is the block's offset in the text. Set *hard to 1 if the block must be split one character
+ * at a time. */
 SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *s,
                                   sgt_split_carry *c, uint64_t in[2], const uint8_t *p, size_t at,
                                   int by_case, int *hard)
@@ -454,9 +465,9 @@ SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *
     if (by_case && ((level->equal(p, '/') & (newline << 1 | c->newline)) || k.mark & ~after_letter))
         return *hard = 1, 0;
 
-    /* `taken` marks the newlines that directly follow signs (characters that are neither letter,
-     * number nor white space) and belong to their piece. Adding 1 at the first of several adjacent
-     * newlines clears the bits of all of them in the sum, which is how they are found. */
+    /* `taken` marks the newlines that belong to the piece of signs (punctuation) before them: all
+     * adjacent newlines that directly follow a sign. Adding 1 at the first of these clears the bits
+     * of all of them in the sum. */
     const uint64_t taken = newline & ~(newline + (newline & (other << 1 | c->takes)));
     uint64_t starts = rule_blank_starts(s, c, in, p, at, &b, newline, taken);
     uint64_t others = other & ~(other << 1 | c->other) & ~(b.blank << 1 | c->blank);
@@ -471,8 +482,8 @@ SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *
         if (k.both && (contracted | c->set)) return *hard = 1, 0;
         k.upper |= level->upper(p);
         k.lower |= letter & ~(k.upper | k.both);
-        /* Do not start a piece where the case changes inside a contraction. Only the contraction's
-         * last letter can have a case that differs from the letter before it. It is one byte before
+        /* Do not start a piece where the case changes inside a contraction. Only the last letter of
+         * a contraction can differ in case from the letter before it. Its byte is the one before
          * the byte that `contracted` marks. */
         starts |= rule_case_starts(&k, letter, c, hard) & ~(contracted >> 1 | c->set << 63);
         c->newline = newline >> 63;
@@ -505,9 +516,9 @@ static inline const uint8_t *split_end(uint8_t room[1 + 2 * SPLIT_READ], const u
     return room + 1;
 }
 
-/* Return the mask of the bytes at which a piece starts, in the block at offset `at`. A bit is also
- * set at the end of the text, so that the last piece gets an end. No bit is set at the start of a
- * series of blocks, where no piece ends. Set *hard to 1 if the block must be split one character at
+/* Return the mask of the bytes at which a piece starts, in the block at offset `at`. The end of the
+ * text also counts as a start, so that the last piece gets an end. The start of a series of blocks
+ * does not, because no piece ends there. Set *hard to 1 if the block must be split one character at
  * a time. */
 SPLIT_INLINE uint64_t split_block_at(const split_level *level, const sgt_splitter *s,
                                      sgt_split_carry *c, uint64_t in[2], size_t at, int kind,
@@ -546,8 +557,8 @@ SPLIT_INLINE size_t split_blocks(const split_level *level, sgt_splitter *s, uint
 {
     size_t from = s->at, count = split_next_starts(s, ends, max);
     if (s->starts) return count;
-    /* Loop while ends[] has room for another 64 pieces, the most that a block may have. The state
-     * is copied to local variables, so that the compiler keeps it in registers. */
+    /* Loop while ends[] has room for another 64 pieces, the most that a block can have. The state
+     * is copied to local variables to let the compiler keep it in registers. */
     sgt_split_carry c = s->carry;
     uint64_t in[2] = {s->in[0], s->in[1]};
     size_t at = s->block;

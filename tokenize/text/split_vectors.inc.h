@@ -1,14 +1,20 @@
 /* split_vectors.inc.h: code shared by the levels of split_blocks.h that have vectors.
  *
- * Before including this file, a level defines bytes64, the type of a block's 64 bytes, and these
- * functions. Returning bytes: load(p); table(p), which repeats the 16 bytes at p; look_up(table,
- * index), with indices below 16; with(v, x), the bits of v that are set in x; halved(v, n), which
- * shifts each byte right by n and may move in bits of the next byte; and twice(v). Returning masks:
- * top_bits(v); equal(v, x); within(v, from, count) for unsigned bytes from ... from + count - 1;
- * and has(v, bit), where each byte of `bit` has one bit. It also defines look_two(p, valid, v,
- * found), which classifies the two-byte characters and adds their classes to *found. p: the block;
- * valid: mask of the characters' first bytes; v[i]: the 64 bytes that begin i bytes after the start
- * of the block.
+ * Before including this file, a level defines the type bytes64 (the 64 bytes of a block) and these
+ * functions:
+ *     load(p)                bytes from p on
+ *     table(p)               the 16 bytes at p, repeated
+ *     look_up(table, index)  bytes; the indices are below 16
+ *     with(v, x)             the bits of v that are set in x
+ *     halved(v, n)           each byte shifted right by n; may move in bits of the next byte
+ *     twice(v)               each byte times two
+ *     top_bits(v)            mask
+ *     equal(v, x)            mask
+ *     within(v, from, count) mask of the unsigned bytes from ... from + count - 1
+ *     has(v, bit)            mask; each byte of `bit` has one bit
+ *     look_two(p, valid, v, found)   classifies the two-byte characters and adds their classes to
+ *                            *found. p: the block; valid: mask of the characters' first bytes;
+ *                            v[i]: the 64 bytes that begin i bytes after the start of the block
  *
  * After including this file, the level defines classify, unless it uses classify_ranges. */
 
@@ -23,10 +29,10 @@ SPLIT_INLINE void classify_ranges(const uint8_t *p, split_block *b)
     b->wide = top_bits(v);
 }
 
-/* Where a character's class is stored, for each byte of a block that may be a character's last
- * byte. A group is 64 characters that differ only in their last byte; its classes take 16 bytes,
- * two bits per class. The position in these 16 bytes follows from the character's last byte
- * alone. */
+/* Where a character's class is stored in its group, for each byte of a block that may be a
+ * character's last byte. A group is 64 characters that differ only in their last byte. Its classes
+ * take 16 bytes, two bits per class. The last byte alone determines the position in these 16
+ * bytes. */
 typedef struct last_bytes {
     /* index: which of the group's 16 bytes holds the class; low: that byte's bit that is the low
      * bit of the class */
@@ -39,8 +45,9 @@ SPLIT_INLINE last_bytes last_of(bytes64 v)
     return (last_bytes){with(halved(v, 2), 15), look_up(table(lows), with(v, 3))};
 }
 
-/* Add the classes of a group's characters to *found. classes: the group's 16 bytes of classes;
- * same: mask of the first bytes of those characters in the block that belong to the group. */
+/* Add the classes of a group's characters to *found. A group is 64 characters that differ only in
+ * their last byte. classes: the group's 16 bytes of classes; same: mask of the first bytes of the
+ * block's characters that belong to the group. */
 SPLIT_INLINE void add_classes(const uint8_t *classes, last_bytes last, uint64_t same,
                               first_classes *found)
 {
@@ -49,10 +56,9 @@ SPLIT_INLINE void add_classes(const uint8_t *classes, last_bytes last, uint64_t 
     found->high |= same & has(t, twice(last.low));
 }
 
-/* Look up the classes of non-ASCII characters, one group (see last_bytes) after another. All
- * characters of a group are looked up at once, and a block rarely has more than a few groups. r:
- * mask of the characters' first bytes; more: number of bytes after the first byte, the same for all
- * these characters. */
+/* Look up the classes of non-ASCII characters, one group after another: 64 characters that differ
+ * only in their last byte. A block rarely has more than a few groups. r: mask of the characters'
+ * first bytes; more: number of bytes after the first byte, the same for all these characters. */
 SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const bytes64 v[4], int more,
                                  first_classes *found)
 {
@@ -76,12 +82,13 @@ SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const bytes64 v[4
     }
 }
 
-/* Return the mask of the three-byte characters that are letters whatever their third byte is. A
- * first byte stands for 4,096 code points; bits 3 to 5 of the second byte divide these into eighths
- * of 512. The table is indexed by the low four bits of the first byte. An entry has one bit per
- * eighth, which is 1 if all 512 code points are letters. Most Chinese and Korean characters are
- * found in this way, instead of in many groups of 64 (look_up_groups). tests/tokenize checks the
- * table against the classes. */
+/* Return the mask of the three-byte characters that are letters whatever their third byte is. This
+ * finds most Chinese and Korean characters without looking up many groups of 64 (look_up_groups).
+ *
+ * A first byte stands for 4,096 code points, which bits 3 to 5 of the second byte divide into
+ * eighths of 512. The table is indexed by the low four bits of the first byte. An entry has one bit
+ * per eighth: 1 if all 512 code points are letters. tests/tokenize checks the table against the
+ * classes. */
 SPLIT_INLINE uint64_t all_letters(bytes64 first, bytes64 second)
 {
     static const uint8_t eighths[16] = {0,    0,    0,    0xFC, 0xBF, 0xFF, 0xFF, 0xFF,
@@ -91,11 +98,14 @@ SPLIT_INLINE uint64_t all_letters(bytes64 first, bytes64 second)
                look_up(table(bits), with(halved(second, 3), 7)));
 }
 
-/* Set one bit of the class (the low or the high bit) for all bytes of each character, given the
- * mask of the first bytes. *class: mask to add the bytes to. first: mask of the first bytes of
- * characters whose class has this bit; three: mask of the first bytes of characters of three or
- * four bytes; four: of four bytes. in: result of this function for the previous block. Return the
- * mask of the next block's bytes that belong to a character of this block and need the bit. */
+/* Set one bit of the class (the low or the high bit) for all bytes of each character. Return the
+ * mask of the next block's bytes that belong to a character of this block and need the bit.
+ *
+ * *class: mask to add the bytes to
+ * first: mask of the first bytes of the characters whose class has this bit
+ * three: mask of the first bytes of characters of three or four bytes
+ * four: mask of the first bytes of characters of four bytes
+ * in: result of this function for the previous block */
 SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, uint64_t four,
                              uint64_t in)
 {

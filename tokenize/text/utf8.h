@@ -1,9 +1,9 @@
 /* utf8.h: reads arbitrary bytes as Unicode code points.
  *
  * Text is divided into units. A unit is a well-formed UTF-8 sequence or a maximal ill-formed
- * subpart (Unicode 3.9, table 3-8: the longest start of a well-formed sequence, or else one byte).
- * The number of ill-formed units is the number of U+FFFD that a standard decoder writes, such as
- * Python's with errors="replace". */
+ * subpart: the longest start of a well-formed sequence, or else one byte (Unicode 3.9, table 3-8).
+ * A standard decoder, such as Python's with errors="replace", writes one U+FFFD for each ill-formed
+ * unit. */
 #ifndef SGT_UTF8_H
 #define SGT_UTF8_H
 
@@ -53,9 +53,10 @@ size_t sgt_utf8_replaced_at(const uint8_t *s, size_t n, size_t to);
  *
  * A vector function for utf8.c that skips well-formed text fast. */
 
-/* Return an offset, `at` or larger, up to which s is well formed. The caller guarantees that
- * s[0..at) is well formed and that 3 <= at <= n. The function stops before a block of 64 bytes that
- * contains an ill-formed unit, or when fewer than 64 bytes are left. It exists only on x86-64. */
+/* Return an offset, `at` or larger, up to which s is well formed. The function stops when fewer
+ * than 64 bytes are left, or before a block of 64 bytes that contains an ill-formed unit. The
+ * caller guarantees that s[0..at) is well formed and that 3 <= at <= n. The function exists only on
+ * x86-64. */
 size_t sgt_utf8_skip_avx2(const uint8_t *s, size_t at, size_t n);
 
 #endif
