@@ -2,11 +2,12 @@
  * sgt_tokenize.h).
  *
  * Internal ids are in merge order: 0 to 255 are the single bytes in GPT-2's order, and 256 + n is
- * the token that merge n produces. No merge produces the end of text. The id of a merged pair is
- * thus also its rank: of two possible merges, the merge with the lower id is done first. GPT-2's
- * own ids are already in this order. A vocabulary from a file may number its tokens differently,
- * and may hold tokens that no merge produces. The file's numbers are called public ids; they are
- * used only when ids are returned to the user or read from the user. */
+ * the token that merge n produces. The id of a merged pair is thus also its rank: of two possible
+ * merges, the merge with the lower id is done first. No merge produces the end of text.
+ *
+ * GPT-2's own ids are already in this order. A vocabulary from a file may number its tokens
+ * differently, and may hold tokens that no merge produces. The file's numbers are called public
+ * ids; they are used only when ids are returned to the user or read from the user. */
 #ifndef SGT_VOCAB_H
 #define SGT_VOCAB_H
 
@@ -39,13 +40,13 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out);
 
 /* ---- pairs ----
  *
- * A perfect hash table of a vocabulary's merges finds the token that two tokens merge to in one
+ * A perfect hash table of a vocabulary's merges. It finds the token that two tokens merge to in one
  * memory access:
  *
  *     uint32_t merged = sgt_pair(&v->pairs, left, right);      // SGT_NO_TOKEN: no merge
  *
  * A pair's hash selects a group; there is one group for every 16 slots. Each group has a factor,
- * and the hash times this factor selects the slot. The factors are chosen when the table is built,
+ * and the hash times this factor selects the slot. When the table is built, the factors are chosen
  * so that no two pairs share a slot (Fredman, Komlós, Szemerédi 1984). Therefore a look-up reads
  * one slot even if the pair does not merge. Most pairs that are looked up do not merge, and in an
  * open-addressing table they would be the slowest case. */
@@ -73,17 +74,16 @@ static inline uint32_t sgt_pair(const sgt_pairs *p, uint32_t left, uint32_t righ
 {
     const uint64_t key = sgt_pair_key(left, right), hash = sgt_pair_hash(key),
                    at = p->slots[hash * p->factors[hash >> (p->shift + 4)] >> p->shift] ^ key << 24;
-    /* Now `at` is the merged id if the slot holds this pair. If the slot is empty or holds another
+    /* If the slot holds this pair, `at` is the merged id. If the slot is empty or holds another
      * pair, `at` is at least 0xFFFFFF, and the OR gives SGT_NO_TOKEN. (An empty slot gives exactly
-     * 0xFFFFFF if both ids are NO_ID of width.h.) A branch instead of the OR would be mispredicted
-     * about half of the time. */
+     * 0xFFFFFF if both ids are NO_ID of width.h.) An OR is used because a branch would be
+     * mispredicted half of the time. */
     return (uint32_t)at | (0u - (at >= 0xFFFFFF));
 }
 
 /* Build the table of pairs: for i = first ... end - 1, the two ids halves[i] merge to id i. No pair
- * may occur twice. factors (SGT_PAIR_GROUPS): factors that are known to cause no collision among
- * 2^17 slots, or NULL to search for factors. The caller unmaps p->memory. Return 0 or
- * SGT_ENOMEM. */
+ * may occur twice. factors: factors (SGT_PAIR_GROUPS) known to cause no collision among 2^17 slots,
+ * or NULL to search for them. The caller unmaps p->memory. Return 0 or SGT_ENOMEM. */
 int sgt_pairs_make(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, uint32_t end,
                    const uint16_t *factors, sgt_error *err);
 
@@ -111,25 +111,26 @@ static inline sgt_vocab_slot *sgt_vocab_slot_of(sgt_vocab_slot *slots, unsigned 
     return &slots[i];
 }
 
-/* A two- or three-byte character that is itself a token. Unless a neighbouring byte is in one of
- * the masks below, merging always completes this token before it joins any part of the character
- * with bytes outside it. Merging may therefore start with this token instead of with the
- * character's bytes, which saves merges. The proof: a merged token has a higher id than its two
- * halves, so merges happen in the order of ids. The merges inside the character come before every
- * merge that crosses one of its ends, and they do not affect the merges outside it. */
+/* A two- or three-byte character that is itself a token. Merging may start with this token instead
+ * of with the character's bytes, which saves merges, unless a neighbouring byte is in one of the
+ * masks below. Without such a neighbour, merging always completes this token before it joins any
+ * part of the character with bytes outside it. The proof: a merged token has a higher id than its
+ * two halves, so merges happen in the order of ids. The merges inside the character come before
+ * every merge that crosses one of its ends, and they do not affect the merges outside it. */
 typedef struct sgt_character {
     uint32_t id; /* id in merge order; 0 if the character is not a token */
     /* Bit masks of neighbouring bytes. Next to these bytes, merging must not start with this token,
-     * because a merge could join the byte with a part of the character first. `before` is about the
-     * byte directly before the character: bit b & 63 stands for a continuation byte b. (After any
-     * other byte, sgt_vocab_character never returns the token.) `after` is about the byte b
-     * directly after the character: its bit is sgt_character_after(b). */
+     * because a merge could join the byte with a part of the character first.
+     *
+     * before: the byte directly before the character; bit b & 63 stands for a continuation byte b
+     *         (after any other byte, sgt_vocab_character never returns the token)
+     * after:  the byte b directly after the character; its bit is sgt_character_after(b) */
     uint64_t before, after;
 } sgt_character;
 
-/* Return the bit of sgt_character.after that stands for byte b. Only call it for a byte directly
- * after a character, which is an ASCII byte or a first byte (C0 to FF). Bits 0 to 63 stand for C0
- * to FF. All ASCII bytes share the bit of C0, because C0 never begins a character. */
+/* Return the bit of sgt_character.after that stands for byte b. b must be directly after a
+ * character, so it is an ASCII byte or a first byte (C0 to FF). Bits 0 to 63 stand for C0 to FF.
+ * All ASCII bytes share the bit of C0, because C0 never begins a character. */
 static inline uint64_t sgt_character_after(uint8_t b)
 {
     return (uint64_t)1 << (b < 0x80 ? 0 : b & 63);
@@ -173,24 +174,23 @@ struct sgt_vocab {
     /* Tables for the encoder. All ids in them are in merge order. */
     uint16_t byte_id[256];
     sgt_pairs pairs; /* two ids -> merged id */
-    /* 65,536 ids of `width` bytes each. The index is first byte | second byte << 8; the value is
-     * the id that the two bytes merge to, or has all bits set if they do not merge. */
+    /* 65,536 ids of `width` bytes each. The id at first byte | second byte << 8 is the token that
+     * these two bytes merge to. All its bits are set if they do not merge. */
     void *byte_pairs;
     /* 65,536 bits in 1,024 words: bit `first byte << 8 | second byte` is 1 if some token contains
      * the two bytes next to each other */
     uint64_t *joins;
 
-    /* Tokens that no merges produce. A piece becomes such a token only if the piece and the token
-     * have exactly the same bytes. Therefore a vocabulary with such tokens must not cut inside
-     * pieces. */
+    /* Tokens that no merges produce. A piece becomes such a token only if it has exactly the
+     * token's bytes. Therefore a vocabulary with such tokens must not cut inside pieces. */
     /* (whole_slots, a power of two): hash table of these tokens' public ids plus 1; NULL if there
      * are none */
     uint32_t *wholes;
     size_t whole_slots;
 
     /* (65536 entries, indexed by code point): the characters that are tokens and can replace their
-     * bytes before merging starts. NULL if ids have 2 bytes: such vocabularies are small, so cuts
-     * leave only short words, and starting with characters gains nothing. */
+     * bytes before merging starts. NULL if ids have 2 bytes: in such a small vocabulary, cuts leave
+     * only short words, and starting with characters gains nothing. */
     sgt_character *characters;
 
     /* smaller tables made from `joins`, which say where a piece may be cut before a non-ASCII
@@ -198,10 +198,9 @@ struct sgt_vocab {
     sgt_cuts cuts;
 
     /* Trie of the tokens in merge order, used only to encode long pieces. Its memory is reserved
-     * when the vocabulary is built, but the trie is filled only when the first long piece is
-     * encoded. */
+     * when the vocabulary is built, but it is filled only when the first long piece is encoded. */
     pthread_mutex_t trie_lock;
-    /* 1 once the trie is filled. Atomic: the thread that fills the trie under trie_lock stores it
+    /* 1 once the trie is filled. Atomic: the thread that fills the trie under trie_lock stores 1
      * with release semantics; readers load it with acquire semantics. */
     int trie_ready;
     sgt_vocab_slot *trie; /* hash table: maps node << 8 | byte to the next node */
@@ -237,9 +236,9 @@ static inline int sgt_vocab_joins_at(const sgt_vocab *v, const uint8_t *p)
 }
 
 /* Return the id (in merge order) of the character at s[i], in the piece s[0..n), if merging can
- * start with the character's token (sgt_character). Set *len to the token's length in bytes. Return
- * 0 and set *len to 1 if the character is not a token or if its neighbours may join a part of it
- * first. */
+ * start with the character's token. Set *len to the token's length in bytes. If the character is
+ * not a token, or if a neighbour may join a part of it first (sgt_character), return 0 and set *len
+ * to 1. */
 static inline uint32_t sgt_vocab_character(const sgt_vocab *v, const uint8_t *s, size_t i, size_t n,
                                            size_t *len)
 {
@@ -263,8 +262,8 @@ static inline uint32_t sgt_vocab_character(const sgt_vocab *v, const uint8_t *s,
  * that token's public id. Otherwise return SGT_NO_TOKEN. */
 uint32_t sgt_vocab_whole(const sgt_vocab *v, const uint8_t *s, size_t n);
 
-/* Return the longest token that s[0..n) starts with (n >= 1), and set *len to its length.
- * sgt_vocab_need_trie must be called before; any thread may call it, any number of times. */
+/* Return the longest token that s[0..n) starts with (n >= 1), and set *len to its length. Call
+ * sgt_vocab_need_trie before; any thread may call that, any number of times. */
 uint32_t sgt_vocab_longest(const sgt_vocab *v, const uint8_t *s, size_t n, size_t *len);
 void sgt_vocab_need_trie(const sgt_vocab *v);
 
@@ -272,11 +271,10 @@ void sgt_vocab_need_trie(const sgt_vocab *v);
  * joined bytes gives the same two tokens; else 0. merged(pairs, left, right) returns the id that
  * two tokens merge to, or SGT_NO_TOKEN.
  *
- * The function undoes the merges that built the two tokens, one at a time, in reverse order of
- * their happening: the merge with the higher id is undone first, and of equal ids the right one.
- * After each step, it looks at the two tokens that now touch at the border. If these merge to a
- * lower id than the merge just undone, their merge would have happened first and would cross the
- * border, so the result is 0. */
+ * The function undoes the merges that built the two tokens, one at a time, the last one first: that
+ * with the higher id or, of equal ids, the right one. After each step, it looks at the two tokens
+ * that now touch at the border. If these merge to a lower id than the merge just undone, their
+ * merge would have happened first and would cross the border, so the result is 0. */
 static inline int sgt_stay_apart(const uint32_t (*halves)[2],
                                  uint32_t (*merged)(const void *pairs, uint32_t l, uint32_t r),
                                  const void *pairs, uint32_t left, uint32_t right)
@@ -291,8 +289,7 @@ static inline int sgt_stay_apart(const uint32_t (*halves)[2],
         } else {
             if (right < 256) return 1;
             /* + 1, because the border pair also wins if it merges to the id `right`: of equal
-             * merges, the leftmost happens first, and the border pair is to the left of the halves
-             * of `right` */
+             * merges, the leftmost happens first, and the border pair is further left */
             limit = right + 1;
             right = halves[right][0];
         }
@@ -303,14 +300,14 @@ static inline int sgt_stay_apart(const uint32_t (*halves)[2],
  * Return NULL if out of memory. */
 sgt_vocab *sgt_vocab_new(const char *path);
 
-/* Build the encoder's tables of a vocabulary that has all its tokens. The merges must produce each
- * token from its own bytes: merges produce both halves, and no earlier merge crosses the border
- * between the halves (sgt_vocab_from_parts checks this). factors: see sgt_pairs_make. Return 0 or
- * SGT_ENOMEM. */
+/* Build the encoder's tables of a vocabulary that has all its tokens. Return 0 or SGT_ENOMEM. The
+ * merges must produce each token from its own bytes. That is, merges produce both halves, and no
+ * earlier merge crosses the border between the halves (sgt_vocab_from_parts checks this). factors:
+ * see sgt_pairs_make. */
 int sgt_vocab_make_tables(sgt_vocab *v, const uint16_t *factors, sgt_error *err);
 
-/* Register tokens that no merges produce, by their public ids, so that pieces with exactly their
- * bytes become these tokens. Return 0 or SGT_ENOMEM. */
+/* Register tokens that no merges produce, by their public ids. A piece that has exactly the bytes
+ * of such a token becomes the token. Return 0 or SGT_ENOMEM. */
 int sgt_vocab_add_wholes(sgt_vocab *v, const uint32_t *ids, size_t count, sgt_error *err);
 
 /* Set the rule by which v splits text. `rule` is a name or a pattern; NULL is GPT-2's rule. Return
@@ -323,22 +320,22 @@ int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err);
 
 /* Load the vocabulary that the options name, and set its normal form. The caller frees *out. Return
  * SGT_EFORMAT if special_eot is set and the file gives the end-of-text token a setting that sgt
- * does not apply, since sgt would then find other occurrences of it than the file asks for. */
+ * does not apply: sgt would find other occurrences of the token than the file asks for. */
 int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err);
 
-/* Compute v->fingerprint, a hash of the tokens in the order of public ids, and of the split rule.
- * If the ids do not imply the merges, the hash covers the merges as well. Ids in merge order imply
- * the merges: if a token's bytes are encoded with only the tokens of lower ids, exactly two tokens
- * remain, and these two merge to the token (vocab_file.h). */
+/* Compute v->fingerprint: a hash of the tokens in the order of public ids, of the split rule and,
+ * unless the ids imply them, of the merges. Ids in merge order imply the merges: if a token's bytes
+ * are encoded with only the tokens of lower ids, exactly two tokens remain, and these two merge to
+ * the token (vocab_file.h). */
 int sgt_vocab_set_fingerprint(sgt_vocab *v, sgt_error *err);
 
-/* Notify the user if sgt ignores settings in the vocabulary's file, if the split rule is only
- * assumed, or if Hugging Face's library, given the files that sgt writes, may split text
- * differently. */
+/* Notify the user of each of these cases: sgt ignores settings in the vocabulary's file; the split
+ * rule is only assumed; Hugging Face's library may split text differently with the files that sgt
+ * writes. */
 void sgt_vocab_say(const sgt_vocab *v, const sgt_notice *n);
 
-/* For each id below n, set bytes[id] to the length of the id's text in bytes. The length is 0 for
- * the end of text, which has no text, and for ids that the vocabulary lacks. */
+/* For each id below n, set bytes[id] to the length of the id's text in bytes: 0 for the end of
+ * text, which has no text, and for ids that the vocabulary lacks. */
 void sgt_vocab_text_bytes(const sgt_vocab *v, uint32_t *bytes, uint32_t n);
 
 #endif

@@ -7,12 +7,14 @@
  *         sgt_vocab_from_parts(&v, &p, &err) < 0) ...;
  *     sgt_vocab_parts_free(&p);
  *
- * A vocabulary that passes the checks is a proper byte-level BPE: each byte is a token, exactly one
- * of the merges listed for a token can ever happen, and earlier merges produce the two tokens of
- * that merge. So the encoder may use ids in merge order (vocab.h), and a table maps them to the
- * file's ids. Proof that one merge per token is enough: as long as no merge crosses the ends of an
- * extent of bytes, the merges inside it do not depend on the text around it. And of all cuts of a
- * token into two tokens, earlier merges produce only one from the token's bytes. */
+ * A vocabulary that passes the checks is a proper byte-level BPE: each byte is a token; exactly one
+ * of the merges listed for a token can ever happen; and earlier merges produce the two tokens of
+ * that merge. Therefore the encoder may use ids in merge order (vocab.h), and a table maps them to
+ * the file's ids.
+ *
+ * Proof that one merge per token is enough: as long as no merge crosses the ends of a section of
+ * text, the merges inside it do not depend on the text around it. A token's bytes are such a
+ * section. So earlier merges always turn them into the same two tokens. */
 #ifndef SGT_VOCAB_FILE_H
 #define SGT_VOCAB_FILE_H
 
@@ -43,12 +45,12 @@ typedef struct sgt_vocab_parts {
     uint32_t *names;
     sgt_vocab_merge *merges;
     size_t merge_count, merge_room;
-    /* 1 if the file lists no merges because its ids are ranks. As in tiktoken, any two adjacent
-     * tokens can then merge if their joined bytes are a token; of all such pairs, the pair whose
-     * merged token has the lowest id is merged first. */
+    /* 1 if the file lists no merges because its ids are ranks. As in tiktoken, two adjacent tokens
+     * can then merge if their joined bytes are a token. Of all such pairs, the one whose joined
+     * bytes have the lowest id is merged first. */
     int ranks;
-    /* 1 if a piece that has exactly a token's bytes becomes that token, even if no merges produce
-     * it (ignore_merges in tokenizer.json). Always so if `ranks` is 1, whatever this field says. */
+    /* 1 if a piece that has exactly a token's bytes becomes that token even if no merges produce it
+     * (ignore_merges in tokenizer.json); always so if `ranks` is 1, whatever this field says */
     int whole;
     uint8_t *bytes; /* buffer of the bytes of all tokens, which `tokens` points into */
     size_t used;
@@ -61,8 +63,8 @@ typedef struct sgt_vocab_parts {
     uint64_t marker;
 } sgt_vocab_parts;
 
-/* Add a token. Its bytes are copied. The id must be unused, and no other token may have the same
- * bytes, unless one of the two is an added token. Return 0 or a negative SGT_E*. */
+/* Add a token. Its bytes are copied. The id must be unused. Two tokens may have the same bytes only
+ * if one of them is an added token. Return 0 or a negative SGT_E*. */
 int sgt_vocab_parts_token(sgt_vocab_parts *p, uint64_t id, const void *bytes, size_t n, int added,
                           sgt_error *err);
 
