@@ -1,13 +1,13 @@
-/* before.h: checks made before any work. sgt checks the options of a call, and that OUT fits on its
- * disk. From the sizes of the inputs, it also estimates the number of tokens and the disk space
- * that they need (--dry-run).
+/* before.h: checks made before any work: the options of a call, and whether OUT fits on its disk.
+ * sgt also estimates, from the sizes of the inputs, how many tokens they give and how much disk
+ * space is needed (--dry-run).
  *
  *     sgt_dry_run_result r;
  *     sgt_tokenize_options o = {.inputs = in, .input_count = n, .out = "out"};
  *     if (sgt_dry_run(&o, &r, &err) < 0) ...;
  *
- * The estimate is rough: it assumes four bytes of text per token, and that compressed files hold
- * text of three times their size. It reads no text, only the metadata of Parquet files. */
+ * The estimate is rough. It assumes that a token has four bytes of text, and that text is three
+ * times as large as its compressed file. No text is read, only the metadata of Parquet files. */
 #ifndef SGT_BEFORE_H
 #define SGT_BEFORE_H
 
@@ -19,8 +19,8 @@
 
 #define SGT_NOT_KNOWN UINT64_MAX
 
-/* Copy the caller's options *given, whose struct may be of another version, to *o, and check them.
- * Check the size field of *result unless result is NULL. Return 0 or SGT_EUSAGE. */
+/* Copy the caller's options *given to *o, and check them. The caller's struct may be of another
+ * version. Unless result is NULL, check result->size, too. Return 0 or SGT_EUSAGE. */
 int sgt_tokenize_given(sgt_tokenize_options *o, const sgt_tokenize_options *given,
                        const sgt_tokenize_result *result, sgt_error *err);
 
@@ -49,16 +49,18 @@ typedef struct sgt_dry_run_result {
  * Standard input is refused with SGT_EUSAGE, because its size is unknown. */
 int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error *err);
 
-/* Return SGT_EIO if the set of shards needs more disk space than is free where the output folder
- * is; the message states both sizes. Return SGT_OK without a check if o->force is set, if the
- * output folder already holds a set, or if an input is standard input. If ranks are connected, only
- * rank 0 checks. */
+/* Check that the set of shards fits on the disk of the output folder. If it does not, return
+ * SGT_EIO with a message that states both sizes. Nothing is checked, and the result is SGT_OK, if
+ * - o->force is set,
+ * - the output folder already holds a set,
+ * - an input is standard input, or
+ * - ranks are connected and this rank is not rank 0. */
 int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                     sgt_error *err);
 
 /* Return SGT_EIO if the run needs more disk space, by the estimate *r, than is free on the disk of
- * `out`; the message states both numbers. Return SGT_OK if the space suffices, if the system does
- * not report the free space, or if the output folder already holds a set. */
+ * `out`. The message states both sizes. Otherwise return SGT_OK, also if the free space is unknown
+ * or if the output folder already holds a set. */
 int sgt_space_lacks(const char *out, const sgt_dry_run_result *r, sgt_error *err);
 
 #endif

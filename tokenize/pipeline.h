@@ -7,19 +7,19 @@
 #include "tokenize/out/out.h"
 #include "tokenize/sgt_tokenize.h"
 
-/* Write the set of shards that *r requests, or resume it if an earlier run left it unfinished. The
- * output folder, the inputs and the layout are taken from *r, not from *o. */
+/* Write the set of shards that *r requests, or resume writing it after an earlier run. The output
+ * folder, the inputs and the layout are taken from *r, not from *o. */
 int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_out_request *r,
                       sgt_tokenize_result *result, sgt_error *err);
 
-/* Return an error in two cases: skip_bad left out every line and row of the inputs because all were
- * bad, or val_fraction is less than 1 and yet all documents fell into the validation split. */
+/* Return an error in two cases: with skip_bad, all lines and rows of the inputs were bad and left
+ * out; or all documents fell into the validation split although val_fraction is less than 1. */
 int sgt_pipeline_check(const sgt_manifest *m, const sgt_corpus *c, const sgt_tokenize_options *o,
                        sgt_error *err);
 /* Publish the set that m describes in the output folder. If another layout is requested, first
- * convert the set of shards in out->shards to that layout. Fill in *result, except bytes_read and
- * seconds, which stay as they are. m's vocabulary fields are set; m->options is used during the
- * call and is NULL when it returns. */
+ * convert the shards in o->shards to that layout. All fields of *result but bytes_read and seconds
+ * are filled in. The call sets m's vocabulary fields, and uses m->options, which is NULL when it
+ * returns. */
 int sgt_pipeline_publish(sgt_out *out, sgt_manifest *m, const sgt_out_request *r,
                          sgt_tokenize_result *result, sgt_error *err);
 /* Fill in *r from the manifest in the complete output folder `out`, but leave bytes_read and

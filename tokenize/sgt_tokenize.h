@@ -47,18 +47,16 @@ extern "C" {
 typedef struct sgt_vocab sgt_vocab;
 typedef struct sgt_encoder sgt_encoder;
 
-/* Load a vocabulary of at most 1,048,576 ids, and check the complete file. The caller frees *out.
+/* Load a vocabulary of at most 1,048,576 ids, and check the complete file. The caller frees *out. A
+ * loaded vocabulary gives the same ids as tiktoken's encode_ordinary, and as Hugging Face's encode
+ * for text without added tokens. Return SGT_EUSAGE for an invalid pattern, SGT_EFORMAT for an
+ * invalid file. path: "gpt2", which is built in; a file: tokenizer.json, merges.txt, vocab.json,
+ * NAME.tiktoken or tekken.json; or a folder with such files (manual: VOCABULARIES).
  *
- * path: "gpt2", which is built in; a file: tokenizer.json, merges.txt, vocab.json, NAME.tiktoken or
- * tekken.json; or a folder with such files (manual: VOCABULARIES).
- *
- * pattern: how text is split before merging: the name gpt2, cl100k, o200k, llama3, qwen2 or
- * nanochat; or a PCRE2 pattern, whose matches and the text between them are encoded separately.
- * NULL: the pattern in the file, else that of the model whose ranks the file has, else GPT-2's.
- *
- * Return SGT_EUSAGE for an invalid pattern and SGT_EFORMAT for an invalid file. A loaded vocabulary
- * gives the same ids as tiktoken's encode_ordinary, and as Hugging Face's encode for text without
- * added tokens. */
+ * pattern: how text is split before merging:
+ * - gpt2, cl100k, o200k, llama3, qwen2 or nanochat: the split rule with this name
+ * - a PCRE2 pattern: its matches, and the text between them, are encoded separately
+ * - NULL: the pattern in the file, else that of the model whose ranks the file has, else GPT-2's */
 int sgt_vocab_load(sgt_vocab **out, const char *path, const char *pattern, sgt_error *err);
 void sgt_vocab_free(sgt_vocab *v); /* frees v, which may be NULL; free its encoders first */
 
@@ -83,11 +81,11 @@ int sgt_vocab_save(const sgt_vocab *v, const char *folder, sgt_error *err);
 int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err);
 void sgt_encoder_free(sgt_encoder *e); /* NULL is allowed */
 
-/* Encode text[n], which may be any bytes, into `ids`, a buffer of ids_bytes bytes. Set *count to
- * the number of ids; each has sgt_vocab_width bytes. n bytes can have n ids: if the buffer is too
- * small for n ids, return SGT_EUSAGE. Bytes that are not UTF-8 become separate tokens. The text is
- * not normalized, and <|endoftext|> is ordinary text. The time is linear in n, unless the pattern
- * is a PCRE2 pattern; if it exceeds PCRE2's backtracking limits, return SGT_EUNSUPPORTED. */
+/* Encode text[n] into `ids`, a buffer of ids_bytes bytes. Set *count to the number of ids; each has
+ * sgt_vocab_width bytes. n bytes can have n ids: if the buffer is too small for these, return
+ * SGT_EUSAGE. The text may be any bytes; those that are not UTF-8 become separate tokens. It is not
+ * normalized, and <|endoftext|> is ordinary text. The time is linear in n, unless the pattern is a
+ * PCRE2 pattern. If its matching exceeds PCRE2's backtracking limits, return SGT_EUNSUPPORTED. */
 int sgt_encode(sgt_encoder *e, const void *text, size_t n, void *ids, size_t ids_bytes,
                size_t *count, sgt_error *err);
 
@@ -187,19 +185,19 @@ typedef struct sgt_tokenize_result {
 } sgt_tokenize_result;
 
 /* Tokenize the inputs into the folder `out`: shards, the documents' offsets, manifest.json,
- * sources.jsonl and tokenizer.json. Their bytes never depend on the number of threads or ranks. All
- * inputs are checked before anything is written; if one changes before it has been read, the call
- * fails. If a run was stopped or killed, the same call finishes it; standard input is read again
- * from its beginning. An `out` that has other options, inputs or files is refused unless `force` is
- * set, and always while another run writes it.
+ * sources.jsonl and tokenizer.json. Their bytes never depend on the number of threads or ranks. If
+ * a run was stopped or killed, the same call finishes it; standard input is read again from its
+ * beginning. All inputs are checked before anything is written. If an input changes before it has
+ * been read, the call fails. An `out` with other options, inputs or files is refused unless `force`
+ * is set, and always while another run is writing it.
  *
  * With several ranks, each process makes this call, at any time. The last one to finish joins the
  * parts; the others return with `waiting` set. If a process has died, repeat its call.
  *
  * result and err may be NULL. SGT_EIO: a system call failed, or `out` would not fit on its disk
- * (with `force`, the call tries anyway). SGT_EFORMAT: an input or `out` is invalid.
- * SGT_EUNSUPPORTED: a .zst file that needs over 128 MiB of memory to unpack, or an encoding of
- * Parquet. SGT_ESTOPPED: a stop was requested. */
+ * (with `force`, the call tries anyway). SGT_EFORMAT: an input or `out` is invalid. SGT_ESTOPPED: a
+ * stop was requested. SGT_EUNSUPPORTED: a .zst file needs over 128 MiB of memory, or a Parquet file
+ * has an encoding that sgt does not read. */
 int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt_error *err);
 int sgt_tokenize_threads(void); /* number of cores that the process and its container may use */
 
@@ -207,10 +205,10 @@ int sgt_tokenize_threads(void); /* number of cores that the process and its cont
  * is <|endoftext|>, ids 1 to 256 are the bytes, and the rest are the merges, which equal those of
  * Hugging Face's BpeTrainer on the same pre-tokens. The caller frees *vocab.
  *
- * These options are used: what to read, how to run, pattern, normalize, invalid_utf8, special_eot,
- * and `out`, the folder for a later sgt_vocab_save, which must be empty unless `force` is set, and
- * never hold an unfinished set of shards. Training takes 40 bytes of memory for each byte of the
- * distinct pre-tokens. If these exceed 2^32 bytes, it fails with SGT_EUNSUPPORTED. */
+ * Only these options are used: what to read, how to run, pattern, normalize, invalid_utf8,
+ * special_eot and `out`, the folder for a later sgt_vocab_save. It must be empty unless `force` is
+ * set, and must never hold an unfinished set of shards. Training takes 40 bytes of memory for each
+ * byte of the distinct pre-tokens. If these exceed 2^32 bytes, return SGT_EUNSUPPORTED. */
 int sgt_vocab_train(sgt_vocab **vocab, const sgt_tokenize_options *o, uint32_t tokens,
                     sgt_tokenize_result *result, sgt_error *err);
 
