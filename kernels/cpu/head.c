@@ -23,10 +23,11 @@
  * sgt_head.memory. */
 enum { PER_ROW = 3 };
 
-/* Return the number of columns of the logits in a part. Two limits apply. The rows of w that belong
- * to a part, with C channels each, must fit in the scratch memory as packed panels. And the product
- * for dx sums over the columns of a part; it must do so in one section, of at most
- * SGT_PRODUCT_GROUPS groups, because a part's factor applies to an entire section. */
+/* Return the number of columns of the logits in a part. Two limits apply:
+ *   - The rows of w that belong to a part, with C channels each, must fit in the scratch memory as
+ *     packed panels.
+ *   - The product for dx must sum over a part in a single section, of at most SGT_PRODUCT_GROUPS
+ *     groups (4 bytes each), because a part's factor applies to an entire section. */
 static size_t part_of(const sgt_head *h)
 {
     size_t per_group = h->bf16 ? 2 : 1, groups = (h->C + per_group - 1) / per_group;
@@ -54,8 +55,8 @@ static size_t line_of(const sgt_head *h)
 
 static size_t parts_of(const sgt_head *h) { return (h->V + part_of(h) - 1) / part_of(h); }
 
-/* Return into how many ranges of columns weight_gradient divides the C columns of dw. Each task
- * computes one range of columns and one part of the rows. */
+/* Return into how many ranges of columns weight_gradient divides dw, which has C columns. Each task
+ * computes one such range, in the rows that belong to one part of the logits. */
 static size_t across_of(const sgt_head *h)
 {
     return (h->C + SGT_SOFTMAX_COLUMNS - 1) / SGT_SOFTMAX_COLUMNS;
@@ -87,11 +88,13 @@ static int is_greedy(const sgt_softmax *s, size_t i)
     return s->at_target[i] >= max;
 }
 
-/* Complete row i once all parts are computed. Set the row's factor in each part, so that factor
- * times e is the gradient of the logits; subtract 1 from the probability of the target; and return
- * the loss. Exception: if the largest logit of the target's part is more than 60 below that of the
- * row, the part's probabilities are negligible (below e^-60). Its entries of e then become 0,
- * except the target's, which becomes -1. */
+/* Complete row i once all parts are computed, and return its loss. Set the row's factor in each
+ * part, so that factor times e is the gradient of the logits. Subtract 1 from the probability of
+ * the target.
+ *
+ * Exception: if the largest logit of the target's part is more than 60 below that of the row, the
+ * part's probabilities are negligible (below e^-60). The part's entries of e then become 0, except
+ * the target's, which becomes -1. */
 static float finish_row(const sgt_softmax *s, int bf16, size_t i, float *factor, double scale)
 {
     size_t parts = (s->V + s->part - 1) / s->part, n = s->n;
@@ -125,8 +128,8 @@ static char *scratch_of(const sgt_head *h)
 
 /* Compute dx (n, C): dx_i = sum_j factor e_ij w_j, where the factor depends on row i and on the
  * part of column j. Each task computes a range of columns of dx. If that gives too few tasks for
- * all threads, dx is also divided into ranges of rows. In that case, the same columns of w are
- * packed several times, once by each task of a column range. */
+ * all threads, dx is also divided into ranges of rows. The same columns of w are then packed once
+ * for each range of rows. */
 static void input_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor, float *dx)
 {
     const sgt_gemm_shape g = {
@@ -148,9 +151,9 @@ static void input_gradient(const sgt_head *h, const sgt_softmax *s, const float 
     }
 }
 
-/* Compute dw (V, C) as the sum over rows i of factor e_ij x_i, or add this sum to dw if `add` is
- * set. Each task computes the rows of dw that belong to one part, and up to 512 columns. Return the
- * sum of squares of the new dw. */
+/* Compute dw (V, C): dw_j = sum_i factor e_ij x_i, or add this sum to dw if `add` is set. Each task
+ * computes up to 512 columns, in the rows of dw that belong to one part. Return the sum of squares
+ * of the new dw. */
 static double weight_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor,
                               const float *x, float *dw, int add, double *squares)
 {

@@ -10,10 +10,11 @@
  * the first part. The gradient of the logits is e_ij times a factor, which is the same in all parts
  * of a row: scale / sum_j e_ij. Because this factor does not depend on the part, the tiles can sum
  * dx' over all parts before the factor is applied, and each row of x is multiplied by its factor
- * and packed only once for all of w. If a logit exceeds r_i + 30, a sum could overflow. In that
- * row, the part then uses its own maximum instead of r_i, and its own factor. A part with such a
- * row is called mixed and takes a slower code path for all rows. At the target, 1 is subtracted
- * before rounding.
+ * and packed only once for all of w. At the target, 1 is subtracted before rounding.
+ *
+ * If a logit exceeds r_i + 30, a sum could overflow. In row i, the part then uses its own maximum
+ * instead of r_i, and its own factor. A part with such a row is called mixed. It takes a slower
+ * code path for all rows.
  *
  * e, x times its factor, and the inputs of the matrix products are rounded to bfloat16. The sums
  * and both gradients are float32, losses double. Logits are summed over C, dx over the columns of
@@ -78,14 +79,16 @@ typedef struct head {
      * x. In a block, rows are channels and columns are rows of x. */
     float *dxt;
     float *subtracted, *largest, *sum, *factor; /* (parts, lanes) */
-    /* (lanes) each, with one float per row of x. reference: r_i, which is subtracted from the row's
-     * logits (see the top of this file); at_target: the logit of the row's target; common: the
-     * row's factor, which is the same in all parts that are not mixed. */
+    /* arrays of `lanes` floats, one for each row of x:
+     *   reference  value r_i that is subtracted from the row's logits (see the top of this file)
+     *   at_target  logit of the row's target
+     *   common     the row's factor in all parts that are not mixed */
     float *reference, *at_target, *common;
     double *squares; /* sum of squares of dw for each task */
-    /* (parts) array: 1 if the part is mixed, that is, if its factor differs from `common` in at
-     * least one row: because the row's maximum in the part is subtracted instead of the reference,
-     * or because subtract_one has replaced e. The part's terms are then multiplied by `factor`. */
+    /* (parts) array: 1 if the part is mixed, which means that its factor differs from `common` in
+     * at least one row. Either the row's maximum in the part is subtracted instead of the
+     * reference, or subtract_one has replaced e. The part's terms are then multiplied by
+     * `factor`. */
     int *mixed;
     char *scratch; /* (threads, scratch_bytes) */
     size_t scratch_bytes, total;
@@ -177,8 +180,8 @@ size_t sgt_head_bf16_amx_memory(const sgt_head *h)
 /* ---- logits and softmax ---- */
 
 /* Pack row block b (SIDE rows of x) as right pairs for the logits. Set the references of its rows
- * to -infinity for now; the first part replaces them. But rows past n, and rows whose target is
- * ignored, get +infinity: their e is then 0 in all parts. */
+ * to -infinity until the first part replaces them. For rows past n, and rows whose target is
+ * ignored, set them to +infinity: e is then 0 in all parts. */
 static void prepare_rows(const head *r, size_t b)
 {
     size_t i0 = b * SIDE, rows = least(SIDE, r->n - i0);
@@ -193,8 +196,8 @@ static void prepare_rows(const head *r, size_t b)
 
 /* Return exp(x) for x <= ABOVE, with a relative error below 2^-21, in three fifths as many
  * instructions as vexp. The result is 0 below -87.33. The polynomial is that of exp_part in
- * product.c. Unlike there, the fraction of x log2 e is rounded only once, so that large x lose no
- * digits. */
+ * product.c. Unlike there, the fraction of x log2 e is rounded only once, so that the result is
+ * accurate for large x, too. */
 SGT_INLINE vf exp_of(vf x)
 {
     vf log2e = vset(1.44269504f);
@@ -208,11 +211,12 @@ SGT_INLINE vf exp_of(vf x)
 }
 
 /* Compute e of part p for W rows of x, from row `lane` on, from the part's transposed logits
- * (columns, SIDE). Also store three values for each row: the largest logit in the part, the value
- * that was subtracted from the logits, and the sum of e. The value subtracted is the row's
- * reference, unless a logit exceeds the reference by more than ABOVE. In that case, the largest
- * logit is subtracted and the part is marked as mixed. Part 0 comes first: it sets the reference to
- * its largest logit. */
+ * (columns, SIDE). For each row, also store the largest logit in the part, the value that was
+ * subtracted from the logits, and the sum of e.
+ *
+ * The value subtracted is the row's reference, which part 0 sets to its largest logit. If a logit
+ * exceeds the reference by more than ABOVE, the part's largest logit is subtracted instead, and the
+ * part is marked as mixed. */
 static void exp_lanes(const head *r, const float *logits, size_t p, size_t columns, size_t lane)
 {
     size_t at = p * r->lanes + lane, word = p * r->part / SIDE, half = lane % SIDE;
@@ -247,9 +251,9 @@ static void pack_part(const head *r, char *w, size_t p)
                           r->C, least(SIDE, columns - v * SIDE), least(SIDE, r->C - k * SIDE));
 }
 
-/* Compute the logits of row block b (SIDE rows of x) in part p, and from them e, which is stored.
- * For each row, also store the part's largest logit and its sum of e, and the target's logit if the
- * target is in this part. `w` contains the part's packed weights. */
+/* Compute the logits of row block b (SIDE rows of x) in part p, and store e, which is computed from
+ * them. For each row, also store the part's largest logit and its sum of e. If the target is in
+ * this part, store its logit. `w` contains the part's packed weights. */
 static void softmax_rows(const head *r, const char *w, size_t p, size_t b)
 {
     size_t columns = columns_of(r, p), j0 = p * r->part;
@@ -306,8 +310,10 @@ static int is_greedy(const head *r, size_t i)
 
 /* Subtract 1 from the probability of row i's target. `max` is the largest value that any part has
  * subtracted from the row's logits. `below` is the value that the target's part has subtracted,
- * minus max. If it is less than -60, the part's probabilities in this row are negligible (below
- * about e^-60). Then its entries of e become 0, except the target's, which becomes -1, and the part
+ * minus `max`.
+ *
+ * If `below` is less than -60, the part's probabilities in this row are negligible (below about
+ * e^-60). The part's entries of e then become 0, except the target's, which becomes -1. The part
  * becomes mixed, so that its own factor is used. */
 static void subtract_one(const head *r, size_t i, double max, double sum, double below,
                          double scale)
@@ -352,9 +358,9 @@ static float finish_row(const head *r, size_t i, double scale)
 /* ---- the gradient of the input ---- */
 
 /* Add the terms of part p to dx', for row block b and column blocks c0 .. c0 + wide - 1. If the
- * part is mixed, its terms are multiplied by its own factors here. Otherwise they are added without
- * a factor: such parts have the same factor in a row, and input_gradient multiplies their sum by
- * it. `left` contains the part's packed w', with one row of pairs for each column block. */
+ * part is mixed, its terms are multiplied by its own factors here. Otherwise input_gradient applies
+ * the factor later, because all parts that are not mixed have the same factor in a row. `left`
+ * contains the part's packed w', with one row of pairs for each column block. */
 static void add_part(const head *r, size_t p, const char *left, size_t b, size_t c0, size_t wide)
 {
     size_t steps = units(columns_of(r, p));

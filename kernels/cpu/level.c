@@ -1,7 +1,8 @@
 /* level.c: all CPU kernels, in the order of ref/ref.c. They are written with vectors of W floats,
- * and compiled once for each CPU level. For AVX-512 they are compiled twice more: with attention's
- * matrix products in bfloat16 (SGT_FOR_bf16) and in AMX tiles (SGT_FOR_amx). Everything but the
- * table is static, so that the linker cannot replace code for one level by code for another. */
+ * and compiled once for each CPU level (plain C, AVX2, AVX-512). For AVX-512 they are compiled
+ * twice more: with attention's matrix products in bfloat16 (SGT_FOR_bf16) and in AMX tiles
+ * (SGT_FOR_amx). Everything but the table is static, so that the linker cannot replace code for one
+ * level by code for another. */
 #ifndef SGT_NAME
 #define SGT_NAME(f) f##_plain
 #define SGT_LEVEL "plain"
@@ -42,8 +43,8 @@ static double sum_squares(const float *x, size_t n)
 
 /* ---- rounding to 16 bits ---- */
 
-/* Floats are rounded to bfloat16 or fp16 with integer operations. The iterations of these loops are
- * independent, so the compiler vectorizes them. */
+/* Floats are rounded to bfloat16 or fp16 with integer operations. The compiler vectorizes these
+ * loops, because their iterations are independent. */
 
 /* Round a float, given as its bits, to the nearest number whose lowest `drop` bits are 0, ties to
  * even. If the fraction overflows, the carry increases the exponent, as it should. A number that
@@ -143,9 +144,9 @@ static inline void stream_end(void) {}
 
 /* ---- normal random numbers ---- */
 
-/* Normally distributed random numbers, computed from W Philox draws at a time. Every operation is
- * one whose rounding IEEE 754 defines, and fused multiply-adds are not used, so every CPU level
- * gives the same bits. The polynomials for logf, sinf and cosf come from Cephes (Moshier, 1989). */
+/* Normally distributed random numbers, computed from W Philox draws at a time. Every CPU level
+ * gives the same bits: IEEE 754 defines how each operation rounds, and fused multiply-adds are not
+ * used. The polynomials for logf, sinf and cosf come from Cephes (Moshier, 1989). */
 
 /* Return ln u for 0 < u <= 1. u is split into 2^e (1 + f) with 1 + f between sqrt(1/2) and sqrt
  * 2. */
@@ -216,8 +217,8 @@ static void normal_block(float *out, const sgt_normals *d, uint64_t element)
 static void normals(float *out, size_t n, const sgt_normals *d)
 {
     float block[4 * W];
-    /* A draw gives the random numbers of 4 elements. This is the number of elements in the first
-     * draw that precede d->first, and are computed but not returned. */
+    /* number of elements before d->first that share its Philox draw; their random numbers are
+     * computed, too, but not returned */
     size_t skip = d->first % 4;
     uint64_t element = d->first - skip;
     for (size_t i = 0, count; i < n; i += count, element += 4 * W, skip = 0) {
@@ -342,10 +343,10 @@ SGT_INLINE void row_means(float *mean_g, float *mean_gx, const float *dout, cons
     *mean_gx = (float)(vtotal(gx_sum) / (double)C);
 }
 
-/* Backward pass of `rows` rows, at most LAYERNORM_ROWS, whose mean(g) and mean(g*xhat) are already
- * known: add the gradients of x to dx, and those of weight and bias to dw and db. The sums for dw
- * and db over these rows stay in registers, so each element of dw and db is read and written once,
- * not once per row. */
+/* Backward pass of `rows` rows, at most LAYERNORM_ROWS, whose mean(g) and mean(g*xhat) are known.
+ * Add the gradients of x to dx, and those of weight and bias to dw and db. The sums for dw and db
+ * over these rows stay in registers, so that each element of dw and db is read and written once for
+ * all rows. */
 enum { LAYERNORM_ROWS = 8 };
 SGT_INLINE void rows_backward(float *dx, float *dw, float *db, const float *dout, const float *x,
                               const float *mean, const float *rstd, const float *w,
@@ -405,8 +406,8 @@ static void drop_factors(float *factor, const sgt_dropout *d, uint64_t element)
 static void dropout(float *out, const float *x, size_t n, const sgt_dropout *d)
 {
     float factor[DROP];
-    /* A draw gives the factors of 4 elements. This is the number of elements in the first draw that
-     * precede d->first, and whose factors are not used. */
+    /* number of elements before d->first that share its Philox draw; their factors are computed,
+     * too, but not used */
     size_t skip = d->first % 4;
     uint64_t element = d->first - skip;
     for (size_t i = 0; i < n; element += DROP, skip = 0) {
@@ -508,9 +509,9 @@ static void gelu_backward(float *dx, const float *dout, const float *x, size_t n
 
 /* ---- the gradient of a bias ---- */
 
-/* The gradient of a bias is a sum over rows of float32 or bfloat16. A strip, a few columns, is
- * summed at a time, so that its sums stay in registers. The sums are double, because float sums
- * over thousands of rows would lose some of their last bits. */
+/* The gradient of a bias is a sum over rows of float32 or bfloat16. It is computed for a strip (a
+ * few columns) at a time, so that the sums stay in registers. The sums are double, because float
+ * sums over thousands of rows would lose some of their last bits. */
 
 /* Sum a strip of columns over n rows, and add the sums to db. The strip has `width` columns in
  * `vectors` vectors, of which only the last may be partly filled. Strips of four vectors consist of
@@ -576,9 +577,9 @@ SGT_INLINE void dots_step(vf sum[DOT_ROWS][DOT_COLUMNS], const float *x, const v
     }
 }
 
-/* Compute out (rows, columns) = x (rows, k) w' + bias. If `ahead` is not NULL, it is the address of
- * the next tile's weights: prefetch them. Every call passes constants as rows, columns and bf16, so
- * that the compiler unrolls the loops. */
+/* Compute out (rows, columns) = x (rows, k) w' + bias. Prefetch the next tile's weights, whose
+ * address is `ahead`, unless it is NULL. Every call passes constants as `rows`, `columns` and
+ * `bf16`, so that the compiler unrolls the loops. */
 SGT_INLINE void dots_tile(float *out, size_t ld_out, const float *x, const void *w,
                           const float *bias, size_t k, const char *ahead, int rows, int columns,
                           int bf16)
@@ -598,9 +599,9 @@ SGT_INLINE void dots_tile(float *out, size_t ld_out, const float *x, const void 
             out[i * ld_out + j] = (float)(vtotal(sum[i][j]) + (bias ? (double)bias[j] : 0));
 }
 
-/* Compute `columns` columns of the output, one for each of the first `columns` rows of w: multiply
- * all n rows of x by these rows of w. `ahead` is the address of the weights for the next columns,
- * which are prefetched meanwhile, or NULL if they need not be prefetched. */
+/* Compute the first `columns` columns of the output: multiply all n rows of x by the first
+ * `columns` rows of w. While doing so, prefetch the weights for the next columns, whose address is
+ * `ahead`, unless it is NULL. */
 SGT_INLINE void dots_columns(float *out, size_t ld_out, const float *x, const void *w,
                              const float *bias, size_t n, size_t k, const char *ahead, int columns,
                              int bf16)
@@ -789,8 +790,8 @@ SGT_INLINE void widen_moments(float *to, const uint16_t *from, size_t n)
 
 /* Round n new values of both moments, m1 and v1, to bfloat16 and store them in m and v. The
  * rounding is stochastic (kernels/moments.h): its random bits are hashed from `key`
- * (sgt_moments_key), which must be the same for all n elements, and from the lower 32 bits of each
- * element's number. `element` is these bits for the first element. */
+ * (sgt_moments_key) and from the lower 32 bits of each element's number. `key` must be valid for
+ * all n elements. `element` is the lower 32 bits of the first element's number. */
 SGT_INLINE void round_moments(uint16_t *m, uint16_t *v, const float *m1, const float *v1,
                               uint32_t key, uint32_t element, size_t n)
 {
@@ -811,8 +812,8 @@ static void adamw_bf16(float *p, uint16_t *m, uint16_t *v, const float *g, size_
         uint64_t element = r->first + i, left = UINT64_C(0x100000000) - (uint32_t)element;
         if (!(uint32_t)element) key = sgt_moments_key(r->seed, r->draw, element);
         part = n - i < COPIED_FLOATS ? n - i : COPIED_FLOATS;
-        /* A key is valid for 2^32 successive elements. End this part before the next multiple of
-         * 2^32, because the elements from there on need a new key. */
+        /* End this part before the next multiple of 2^32. The elements from there on need a new
+         * key, because a key is valid for 2^32 successive elements. */
         if (part > left) part = left;
         widen_moments(m1, m + i, part);
         widen_moments(v1, v + i, part);

@@ -104,8 +104,8 @@ void sgt_muon_free(sgt_muon *u)
     free(u);
 }
 
-/* Round n newly computed elements of x to `format`, if `rounding` is set. If matrix products
- * multiply bfloat16, also store them in `packed` as bfloat16. */
+/* Round n newly computed elements of x to `format`, if `rounding` is set. If the matrix products
+ * multiply bfloat16, also store the elements in `packed` as bfloat16. */
 static void finish(const sgt_muon *u, float *x, uint16_t *packed, size_t n)
 {
     const sgt_kernels *k = sgt_kernels_cpu();

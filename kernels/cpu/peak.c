@@ -24,9 +24,9 @@ enum {
     ROUGHLY = 512 << 10 /* size in bytes assumed for an L2 cache of unknown size */
 };
 
-/* State of a measurement. Each thread multiplies square matrices A and B of its own. They and the
- * result fit in the thread's L2 cache, together with the packed copy of B. Only the fastest matrix
- * product of a thread counts, because other programs may have slowed down the rest. */
+/* State of a measurement. Each thread multiplies square matrices A and B of its own. These, their
+ * product and the packed copy of B fit in the thread's L2 cache. Only a thread's fastest run
+ * counts, because other programs may have slowed down the rest. */
 typedef struct peak {
     const sgt_product *own;
     sgt_gemm_shape s;
@@ -62,7 +62,7 @@ static void plan(peak *p, int bf16)
 }
 
 /* Fill x with values from 1 to 2, which are valid both as floats and as pairs of bfloat16. With
- * zeros, the CPU would draw less power and so run faster. */
+ * only zeros, the CPU would draw less power and so run faster. */
 static void fill(char *x, size_t bytes)
 {
     for (uint32_t i = 0; i < bytes / sizeof i; i++) {

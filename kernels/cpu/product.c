@@ -68,8 +68,9 @@ SGT_INLINE group_vector load_elements(const char *p, size_t n)
 enum { WRITE, ADD, STREAM };
 
 /* What happens to the sums of a tile when they are complete: each row is multiplied by its factor,
- * the bias is added, and the result is stored at `c` as `how` says. `factor` and `bias` may be
- * NULL. If `squares` is not NULL, the sum of squares of the stored elements is added to it. */
+ * the bias is added, and the result is stored at `c` in the way that `how` names. `factor` and
+ * `bias` may be NULL. Unless `squares` is NULL, the sum of squares of the stored elements is added
+ * to *squares. */
 typedef struct tile_end {
     float *c;
     size_t ldc;
@@ -78,9 +79,10 @@ typedef struct tile_end {
     double *squares;
 } tile_end;
 
-/* Compute a tile of C: `rows` rows and WIDE columns. Group p of row i of A is at a + i*row +
- * p*step. For each p, the groups of all WIDE columns of B are at b + p*WIDE*4, next to each other.
- * `rows` must be a compile-time constant, so that the loops are unrolled. */
+/* Compute a tile of C: `rows` rows and WIDE columns. A group is 4 bytes: 1 float or 2 bfloat16.
+ * Group p of row i of A is at a + i*row + p*step. For each p, the groups of all WIDE columns of B
+ * are at b + p*WIDE*4, next to each other. `rows` must be a compile-time constant, so that the
+ * loops are unrolled. */
 SGT_INLINE void tile_of(const tile_end *e, const char *a, size_t row, size_t step, const char *b,
                         size_t groups, int rows)
 {
@@ -137,14 +139,14 @@ static void tile(const tile_end *e, const char *a, size_t row, size_t step, cons
 
 static inline size_t left_of(size_t end, size_t at) { return end > at ? end - at : 0; }
 
-/* How far ahead packing prefetches B: this many groups along k if B is stored (k, n), else this
- * many cache lines along a row. Prefetching pays because B is often not in any cache. */
+/* How far ahead packing prefetches B, which is often not in any cache: this many groups (4 bytes)
+ * along k if B is stored (k, n), else this many cache lines along a row. */
 enum { AHEAD = 4 };
 
-/* Pack one group for each of WIDE columns; only the first `left` columns exist, the others become
- * 0. The groups' first elements are next to each other at `at`. With bfloat16, their second
- * elements are in the next row, `line` bytes further on. If there is no such row, second_too is 0
- * and they become 0. */
+/* Pack one group (4 bytes) for each of WIDE columns, of which only the first `left` exist; write 0
+ * for the others. The groups' first elements are next to each other at `at`. With bfloat16, a group
+ * also has a second element, in the next row, `line` bytes further on. If second_too is 0, there is
+ * no such row, and the second elements become 0. */
 SGT_INLINE void pack_group(char *out, const char *at, size_t line, int second_too, size_t left)
 {
 #if SGT_FOR_bf16
@@ -167,9 +169,9 @@ SGT_INLINE void pack_group(char *out, const char *at, size_t line, int second_to
 #endif
 }
 
-/* Pack a B that is stored (k, n). With bfloat16, the two elements of a group are then in different
- * rows. b points to column j0 of row 0. The panels are filled together, one row of B after the
- * other, so that B is read in the order of memory. */
+/* Pack a B that is stored (k, n). The panels are filled together, one row of B after the other, so
+ * that B is read in the order of memory. b points to column j0 of row 0. With bfloat16, two rows
+ * are read at a time, because a group has elements of two successive rows. */
 static void pack_across(char *out, const sgt_gemm_shape *s, const char *b, size_t columns,
                         size_t p0, size_t groups)
 {
@@ -204,10 +206,11 @@ static void pack_factored(char *out, const sgt_gemm_shape *s, const float *at, c
 }
 
 /* Pack a B that is stored (n, k), which must be transposed. Blocks of W rows by W groups are
- * transposed in registers. All groups of W rows are packed before the next W rows, because row
- * strides are often near a power of two: if all 64 rows of a panel were read together, their cache
- * lines would evict each other from the L1 cache. b points to column 0 of the first row to be
- * packed. */
+ * transposed in registers. b points to column 0 of the first row to be packed.
+ *
+ * All groups of W rows are packed before the next W rows. If all 64 rows of a panel were read
+ * together, their cache lines would evict each other from the L1 cache, because row strides are
+ * often near a power of two. */
 static void pack_along(char *out, const sgt_gemm_shape *s, const char *b, size_t columns, size_t p0,
                        size_t groups)
 {
@@ -226,14 +229,14 @@ static void pack_along(char *out, const sgt_gemm_shape *s, const char *b, size_t
         }
 }
 
-/* Return how many bytes six packed rows of A take, rounded up to a multiple of 64. 8 bytes are
- * added because store_six always writes 8 groups, so that its last store reaches two groups beyond
- * the six. */
+/* Return how many bytes six packed rows of A take, rounded up to a multiple of 64. This includes 8
+ * bytes at the end, because store_six always writes 8 groups of 4 bytes, of which 2 are surplus. */
 static inline size_t left_bytes(size_t groups) { return (groups * ROWS_OF * 4 + 8 + 63) / 64 * 64; }
 
-/* For one step along k, pack one group for each of `rows` rows of the product, at most 30. A is
- * transposed, so these groups are in columns of A. Their first elements are next to each other at
- * `at`. With bfloat16, their second elements are `line` bytes further on, or 0 if second_too is 0.
+/* For one step along k, pack one group (4 bytes) for each of `rows` rows of the product, at most
+ * 30. A is transposed, so a row of the product is a column of A. The first elements of all groups
+ * are next to each other at `at`. With bfloat16, the second elements are `line` bytes further on,
+ * or 0 if second_too is 0.
  *
  * The groups of rows 6 i .. 6 i + 5 go to out + i*bytes. Each store writes eight groups; the last
  * two are surplus, and the next step along k overwrites them. Each cache line of A, which holds 32
@@ -274,9 +277,9 @@ SGT_INLINE void pack_sixes(char *out, size_t bytes, const char *at, size_t line,
 }
 #endif
 
-/* Pack up to 30 columns of an A that is stored (k, m). They are rows of the product. Six of them
- * form a block, in which the six groups of each step along k are next to each other. So a tile,
- * which has six rows, reads its block in the order of memory. */
+/* Pack up to 30 columns of an A that is stored (k, m); these are rows of the product. Six rows form
+ * a block, in which the six groups of each step along k are next to each other. So a tile, which
+ * has six rows, reads its block in the order of memory. */
 static void pack_left(char *out, const sgt_gemm_shape *s, const char *a, size_t rows, size_t p0,
                       size_t groups)
 {
@@ -292,8 +295,8 @@ static void pack_left(char *out, const sgt_gemm_shape *s, const char *a, size_t 
     }
 }
 
-/* Copy rows of an A that is stored (m, k) with an odd k. The last group of a row then has only one
- * element; in the copy, the other one is 0. In the copy, groups are 4 bytes apart, and rows are
+/* Copy rows of an A that is stored (m, k) with an odd k, in bfloat16. The last group of a row has
+ * only one element, to which the copy adds a 0. In the copy, groups are 4 bytes apart, and rows are
  * groups*4 bytes apart. */
 static void pack_ragged(char *out, const sgt_gemm_shape *s, const char *a, size_t rows, size_t p0,
                         size_t groups)
@@ -314,8 +317,8 @@ typedef struct product_room {
     float *edge; /* room for a tile that reaches beyond C's edge, or for six rows of logits */
 } product_room;
 
-/* Compute a tile that reaches beyond the right edge of C: compute it entirely in room->edge, and
- * then store only its first `columns` columns in C. */
+/* Compute a tile that reaches beyond the right edge of C. The tile is computed entirely in
+ * room->edge, and only its first `columns` columns are stored in C. */
 static void edge_tile(const product_room *room, const tile_end *e, const char *a, size_t row,
                       size_t step, const char *b, size_t groups, size_t rows, size_t columns)
 {
@@ -337,8 +340,8 @@ static void edge_tile(const product_room *room, const tile_end *e, const char *a
 }
 
 /* Return whether C is written with non-temporal stores. If A is transposed, C is the gradient of a
- * weight, which is not read before the end of the backward pass. So ordinary stores, which first
- * fetch each cache line, would waste bandwidth. */
+ * weight, which is not read before the end of the backward pass. Ordinary stores would waste
+ * bandwidth, because they first fetch each cache line. */
 static int streams(const sgt_gemm_shape *s, const float *c)
 {
     return s->trans_a && s->k <= SGT_PRODUCT_GROUPS * PER_GROUP && s->ldc % W == 0 &&
@@ -429,10 +432,11 @@ static void product(const sgt_gemm_shape *s, const void *a, const void *b, const
 
 /* The scratch memory holds panels of B, packed rows of A, and a row of tiles of C. The costs were
  * measured on Zen 4 with AVX-512. With AVX2 each is twice as high, which does not matter, because
- * costs are only compared with each other. Without AVX-512, most_rows limits blocks to 512 rows: on
- * Zen 3 with AVX2, matrix products of 4096 x 768 x 2304 and 4096 x 3072 x 768 took a tenth longer
- * with blocks of 4096 rows than with 512 rows. With AVX-512, this was not measured, so blocks are
- * not limited. */
+ * costs are only compared with each other.
+ *
+ * most_rows: without AVX-512, blocks have at most 512 rows. On Zen 3 with AVX2, matrix products of
+ * 4096 x 768 x 2304 and 4096 x 3072 x 768 took a tenth longer with blocks of 4096 rows. With
+ * AVX-512, this was not measured, so blocks are not limited. */
 const sgt_product SGT_NAME(sgt_product) = {
     .run = product,
     .scratch = SGT_PRODUCT_GROUPS * 4 *
@@ -465,8 +469,8 @@ SGT_INLINE void stream_product_format(char *at, vf low, vf high)
 
 /* Return exp(x) for x <= 0, with two thirds as many instructions as vexp. It is computed as 2^y
  * with y = x log2 e. The relative error is below 2^-22 near 0, and grows to |y| 2^-24 for large
- * |y|. But exp(x) is then so small that the absolute error is negligible compared with the largest
- * exponential of a row, which is 1. The result is 0 below -87.33.
+ * |y|. But exp(x) is then so small that its absolute error is negligible: the largest exponential
+ * of a row is 1. The result is 0 below -87.33.
  *
  * 2^r = 1 + r q(r) for |r| <= 1/2, where q is a polynomial of degree 4, fitted so that the largest
  * error of 2^r is as small as possible: 9e-8. */

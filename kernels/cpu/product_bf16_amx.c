@@ -102,9 +102,9 @@ static void pack_left(const block *q, size_t i, size_t rows, size_t k, size_t st
 
 /* ---- a unit of C ---- */
 
-/* Store the sums of a unit in C. The unit begins at row i of C and at column j of the block. Parts
- * of the unit that lie beyond the edge of C are not stored. Return the sum of squares of the stored
- * elements. */
+/* Store the sums of a unit (32 x 32 elements) in C. The unit begins at row i of C and at column j
+ * of the block. Its parts beyond the edge of C are not stored. Return the sum of squares of the
+ * stored elements. */
 static double finish(const block *q, const float *sum, size_t i, size_t rows, size_t j)
 {
     const size_t ld = q->s->ldc, columns = least(SIDE, q->columns - j);
@@ -190,12 +190,12 @@ static void product(const sgt_gemm_shape *s, const void *a, const void *b, const
     if (s->trans_a) vstream_end();
 }
 
-/* Costs in cycles per step of 32 values of k. They are estimates, not measurements. unit_cost: a
- * unit takes 4 tile products per step, of 16 cycles each. left_cost and right_cost: a step of a row
- * or column of units needs one packed pair of A or B. Packing it takes 32 loads and stores, and 128
- * more instructions (shuffles) if it must be transposed. most_rows is 512, so that a block of C
- * takes at most 512 x 512 floats: 1 MiB, as much as the panels of B, with which it shares the L2
- * cache. */
+/* Costs in cycles per step of 32 values of k. They are estimates, not measurements:
+ *   unit_cost              A unit takes 4 tile products per step, of 16 cycles each.
+ *   left_cost, right_cost  A step of a row or column of units needs one packed pair of A or B. It
+ *                          takes 32 loads and stores, and 128 shuffles if it must be transposed.
+ * most_rows is 512, so that a block of C takes at most 512 x 512 floats: 1 MiB, as much as the
+ * panels of B, with which it shares the L2 cache. */
 const sgt_product sgt_product_bf16_amx = {
     .run = product,
     .scratch = RIGHT_BYTES + LEFT_BYTES + (size_t)PANELS * BLOCK_BYTES,

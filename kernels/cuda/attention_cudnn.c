@@ -22,8 +22,9 @@ enum {
 
 typedef sgt_cudnn_desc desc;
 
-/* A graph of operations, and the execution plan that runs it. A failed call sets `rc` and *err.
- * Later calls then do nothing, so that only plan_graph, at the end, must check for errors. */
+/* A graph of operations, and the execution plan that runs it. If a call fails, it sets `rc` and
+ * *err, and later calls do nothing. Therefore only plan_graph, at the end, must check for
+ * errors. */
 typedef struct graph {
     const sgt_cudnn_attention_options *o;
     const sgt_cudnn *api;
@@ -43,9 +44,10 @@ struct sgt_cudnn_attention {
     const sgt_cudnn *api;
     sgt_cudnn_handle handle;
     graph forward, backward;
-    /* Scalars that the graphs read from host memory. scale: 1/sqrt(D), by which scores are
-     * multiplied; masked: -inf, which replaces the score of a masked pair of query and key; kept:
-     * 1, the dropout factor, because nothing is dropped. */
+    /* Scalars that the graphs read from host memory:
+     *   scale   1/sqrt(D), by which scores are multiplied
+     *   masked  -inf, which replaces the score of a masked pair of query and key
+     *   kept    1, the dropout factor, because nothing is dropped */
     float scale, masked, kept;
     sgt_error failed; /* error of the first call that cuDNN rejected */
 };
@@ -103,9 +105,9 @@ static void destroy(graph *g, int count)
 
 /* ---- tensors: B sequences of H heads; strides are in elements ---- */
 
-/* Ids under which a run gives cuDNN the addresses of its tensors, in device memory or (for scalars)
- * on the host. A tensor that exists only inside the graph has no address: it is INSIDE here, and
- * tensor() gives it an id above VIRTUAL. */
+/* Ids of tensors. A run gives cuDNN the address of each id's tensor, in device memory or, for
+ * scalars, on the host. A tensor that exists only inside the graph has no address: it is INSIDE
+ * here, and tensor() gives it an id above VIRTUAL. */
 enum uid { INSIDE, Q, K, V, O, LSE, DO, DQ, DK, DV, DELTA, DQ_SUMS, SCALE, MASKED, KEPT, UIDS };
 enum { VIRTUAL = 1000 }; /* ids above this belong to tensors that exist only inside the graph */
 
@@ -168,8 +170,8 @@ static desc scalar(graph *g, enum uid uid) { return tensor(g, uid, SCALAR, N(DAT
 /* ---- operations: one descriptor for the function, another for its operands. Arithmetic is
  * float32. ---- */
 
-/* An operand of an operation: the name of an attribute, and the tensor or function that the
- * attribute is set to. If x is NULL, add_operation does not set the attribute. */
+/* An operand of an operation: the name of an attribute, and the tensor or function to which it is
+ * set. If x is NULL, add_operation does not set the attribute. */
 typedef struct operand {
     int name;
     desc x;
@@ -302,10 +304,10 @@ static desc describe_delta(graph *g, desc dout)
     return apply(g, N(POINTWISE_MUL), sum, scalar(g, KEPT), tensor(g, DELTA, ROWS, N(DATA_FLOAT)));
 }
 
-/* Describe dQ = dS K. If results must be deterministic, the graph writes dQ directly. The engine
- * then stores all of dS in its own workspace, and computes each element of dQ as one sum in a fixed
- * order. Otherwise, different blocks of keys add to dQ's sums in any order; the sums are floats in
- * the caller's workspace (DQ_SUMS), and are converted to dQ at the end. */
+/* Describe dQ = dS K. If results must be deterministic, the graph writes dQ directly. cuDNN then
+ * stores all of dS in its workspace, and computes each element of dQ as one sum in a fixed order.
+ * Otherwise, the graph adds to float sums (DQ_SUMS) in the caller's workspace, and converts them to
+ * dQ at the end. Blocks of keys may be added in any order. */
 static void describe_dq(graph *g, desc ds, desc kt)
 {
     desc k = reshape(g, kt, inside(g, PACKED)), dq = half(g, DQ, PACKED);
@@ -359,7 +361,7 @@ static int offers(graph *g, desc operations, int mode, desc config[OFFERS])
 
 /* Return 0 if the engine declares that its results may differ from run to run, else 1. cuDNN's
  * attention engines never declare it, so this rejects none of them. Their dQ is deterministic
- * because describe_dq then describes a graph that sums dQ in a fixed order. */
+ * nevertheless, because describe_dq describes a graph that sums dQ in a fixed order. */
 static int reproducible(graph *g, desc config)
 {
     int notes[N(NUMERICAL_NOTE_TYPE_COUNT) + 16];
@@ -396,9 +398,9 @@ static int try_config(graph *g, desc config, sgt_error *err)
     return 0;
 }
 
-/* Choose the first engine configuration, in the order of the heuristics, from which an execution
- * plan can be created. If results must be deterministic, skip engines that declare themselves
- * nondeterministic. `what` names the computation in error messages. */
+/* Try the engine configurations in the order of cuDNN's heuristics, and choose the first from which
+ * an execution plan can be created. If results must be deterministic, skip engines that declare
+ * themselves nondeterministic. `what` names the computation in error messages. */
 static int plan_graph(graph *g, const char *what)
 {
     static const int modes[] = {N(HEUR_MODE_A), N(HEUR_MODE_FALLBACK)};
@@ -567,8 +569,8 @@ static int execute(sgt_cudnn_attention *a, desc d, sgt_cuda_stream s, const grap
     return status;
 }
 
-/* Run a plan. A variant pack is the descriptor with the addresses of a run's tensors. It cannot be
- * changed once it is finalized, so create a new one for each run. This takes 0.3 us and no device
+/* Run a plan. The addresses of a run's tensors are in a descriptor, the variant pack. Create a new
+ * one for each run, because a finalized one cannot be changed. This takes 0.3 us and no device
  * memory. */
 static void run(sgt_cudnn_attention *a, const char *what, sgt_cuda_stream s, const graph *g,
                 const pack *p, void *workspace)

@@ -1,6 +1,6 @@
-/* cupti.c: loads CUPTI, and selects which activities it records. It remembers for each node of a
- * CUDA graph the range in which the node was created. At the end, it adds the ranges to the records
- * and shows them. */
+/* cupti.c: loads CUPTI, selects which activities it records, and shows the records. A range is a
+ * named part of a step. cupti.c remembers for each node of a CUDA graph in which range the node was
+ * created. At the end, it adds the ranges to the records. */
 #include "kernels/cuda/cupti.h"
 
 #include <assert.h>
@@ -26,8 +26,8 @@ typedef struct mark {
     double flops, bytes; /* 0: unknown */
 } mark;
 
-/* A node of a CUDA graph, with the mark that applied when the node was created. When the graph
- * runs, CUPTI's records contain only the node's id, by which the mark is found. */
+/* A node of a CUDA graph, with the mark (range, label and cost) that applied when it was created.
+ * When the graph runs, CUPTI records only the node's id. The mark is found by this id. */
 typedef struct node {
     uint64_t id;
     mark mark;
@@ -42,9 +42,9 @@ typedef struct record {
 
 struct sgt_cupti {
     sgt_cupti_subscriber subscriber;
-    /* Stack of the open ranges and labels: stack[i] is the mark that applies at depth i, and
-     * stack[depth] applies now. Only stack[depth] has flops and bytes: the cost of the work that is
-     * launched next. */
+    /* Stack of the open ranges and labels. stack[depth] is the mark that applies now, stack[i] the
+     * one that applies at depth i. Only stack[depth] has a cost (flops and bytes): that of the work
+     * that is launched next. */
     mark stack[DEPTH];
     size_t depth;
     node *nodes;
@@ -171,8 +171,8 @@ static void add_record(const record *r)
     pthread_mutex_unlock(&process.lock);
 }
 
-/* Read the records of a buffer, and free it. Do not call CUPTI while holding our lock: CUPTI may
- * call this function while it holds a lock of its own. */
+/* Read the records of a buffer, and free it. Do not call CUPTI while holding our lock, because
+ * CUPTI may call this function while it holds its own lock. */
 static void complete(sgt_cupti_context context, uint32_t stream, uint8_t *data, size_t size,
                      size_t valid)
 {
@@ -231,9 +231,8 @@ static const mark *find_mark(const sgt_cupti *p, uint64_t id)
 }
 
 /* Remember the mark of a new graph node. CUPTI calls this, in the thread that uses the device, when
- * a node is created during a capture. It also calls this when a graph is made executable, because
- * that copies the graph's nodes. If memory runs out, the node's kernels are shown without a
- * mark. */
+ * a node is created during a capture, and when a graph is made executable, which copies its nodes.
+ * If memory runs out, the node's kernels are shown without a mark. */
 static void on_node(void *ctx, sgt_cupti_domain domain, sgt_cupti_callback_id which,
                     const void *data)
 {

@@ -6,10 +6,12 @@
  * Algorithms are tried on the GPU, at the real size. First, each candidate algorithm runs once, and
  * some elements of D are compared with values that the host computes in double. A candidate with a
  * wrong element is dropped. If algorithms are timed, the remaining candidates then run in rounds,
- * once per round, so that a drifting clock rate favours none of them. Operands are random, because
- * a GPU multiplies zeros faster than the values of a training step. Before each timed run, a buffer
- * larger than the L2 cache of most GPUs is overwritten to evict the operands, because in a training
- * step they are not in a cache either. */
+ * once per round, so that a drifting clock rate favours none of them.
+ *
+ * In these runs, operands are random, because a GPU multiplies zeros faster than the values of a
+ * training step. Before each timed run, a buffer larger than the L2 cache of most GPUs is
+ * overwritten. This evicts the operands, because in a training step they are not in a cache
+ * either. */
 #include "kernels/cuda/gemm.h"
 
 #include <assert.h>
@@ -116,9 +118,9 @@ static int refused(const sgt_cuda_gemms *g, const char *what, sgt_lt_status stat
     return sgt_fail(err, code, "%s: %s: %s", g->library, what, g->lt->status_name(status));
 }
 
-/* Store the addresses of bias and aux in the descriptor if the epilogue uses them. They may differ
- * from call to call. The algorithm, which was chosen once, still fits, because the heuristics
- * depend only on the alignment of the addresses. */
+/* If the epilogue uses bias or aux, store their addresses in the descriptor. They may differ from
+ * call to call. The algorithm, which was chosen once, still fits, because the heuristics depend
+ * only on the alignment of the addresses. */
 static sgt_lt_status set_pointers(const sgt_cuda_gemm *p, const void *bias, const void *aux)
 {
     const sgt_cublaslt *lt = p->owner->lt;
@@ -154,9 +156,9 @@ static sgt_lt_status describe_product(sgt_cuda_gemm *p)
     return set_pointers(p, aligned, aligned);
 }
 
-/* Describe to the library a row-major matrix of `rows` rows and `columns` columns, or, if `trans`
- * is set, one that is stored as its transpose. The library sees the transpose of what is stored: a
- * column-major matrix. */
+/* Describe to the library a row-major matrix of `rows` rows and `columns` columns or, if `trans` is
+ * set, a matrix that is stored as its transpose. For the library, which expects column-major
+ * matrices, the stored matrix is its transpose. */
 static sgt_lt_status describe_matrix(sgt_lt_layout *out, const sgt_cuda_gemm *p, sgt_cuda_type type,
                                      size_t rows, size_t columns, int trans, size_t ld,
                                      size_t stride)
@@ -252,8 +254,8 @@ typedef struct runner {
 enum { IN_A, IN_B, OUT_D, AUX, BIAS, FLUSH, ARRAYS };
 
 /* State of the trials of candidate algorithms for one matrix product. `memory` holds the arrays.
- * Before a run, byte x of the operands is pattern[x % PATTERN], so the host can compute every
- * element. */
+ * Before a run, the byte at index x of `memory` is pattern[x % PATTERN], so that the host can
+ * compute every element. */
 typedef struct tuner {
     const sgt_cuda_gemm *p;
     sgt_cuda_stream stream;
@@ -348,11 +350,12 @@ static double product(const tuner *t, size_t z, size_t i, size_t j, double *size
 }
 
 /* Choose the elements of D that are checked, spread over its rows and columns. For each, compute
- * its expected value and the largest error that counts as correct. Errors come from rounding a
- * float32 sum after each of its k terms and, with TF32, from rounding each operand. The signs of
- * these errors are random, so the expected total grows only with the square root of their number.
- * The largest allowed error is eight times the expected total, which a correct result does not
- * exceed by chance. */
+ * its expected value and the largest error that counts as correct.
+ *
+ * Errors come from rounding a float32 sum after each of its k terms and, with TF32, from rounding
+ * each operand. The signs of these errors are random, so the expected total grows only with the
+ * square root of their number. Eight times the expected total is allowed, which a correct result
+ * does not exceed by chance. */
 static void expect(tuner *t)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
@@ -396,10 +399,10 @@ static void release(tuner *t)
     sgt_cuda_free(t->memory);
 }
 
-/* Copy the checked elements of D to or from the pinned memory t->pattern. If `back` is 0, set each
- * of them in D to its value in the pattern, so that an accumulating matrix product adds to known
- * values. Otherwise, copy the results from D to the memory after the pattern, where the host
- * compares them. */
+/* Copy the checked elements of D to or from the pinned memory t->pattern:
+ *   back = 0  Set each element to its value in the pattern, so that an accumulating matrix product
+ *             adds to known values.
+ *   back = 1  Copy the results to the memory after the pattern, where the host compares them. */
 static void copy_checked(const tuner *t, int back)
 {
     size_t size = type_bytes(t->p->shape.out);
@@ -443,10 +446,10 @@ static int compare(tuner *t, sgt_error *err)
     return rc;
 }
 
-/* Run a candidate for the first time, which loads its code, and check its results. D still has the
- * results of an earlier candidate, which are probably correct. Zero D, so that a candidate that
- * fails to write D is not accepted. If the matrix product accumulates, also set the checked
- * elements of D from the pattern. */
+/* Run a candidate for the first time, which loads its code, and check its results. First zero D,
+ * which still has the results of an earlier candidate. Otherwise, a candidate that fails to write D
+ * would be accepted. If the matrix product accumulates, also set the checked elements of D from the
+ * pattern. */
 static int try_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err)
 {
     const sgt_cuda_gemms_options *o = &t->p->owner->o;
@@ -460,8 +463,8 @@ static int try_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err
 }
 
 /* Run each candidate once, in the order of the heuristics, and keep those with correct results in
- * t->runners. Stop when the runs took LONG_MS in total. If algorithms are not timed, stop at the
- * first correct candidate. */
+ * t->runners. Stop when the runs have taken LONG_MS in total or, if algorithms are not timed, at
+ * the first correct candidate. */
 static void try_all(tuner *t, const sgt_lt_result *candidates, int count, sgt_error *err)
 {
     float spent = 0, ms;
@@ -476,9 +479,9 @@ static void try_all(tuner *t, const sgt_lt_result *candidates, int count, sgt_er
     }
 }
 
-/* Time each remaining candidate once. Then drop those that are slower than TOO_SLOW allows. A
- * single time is not reliable, so the first round drops no candidate, unless the round took more
- * than ENOUGH_MS. */
+/* Time each remaining candidate once, and drop those that are slower than TOO_SLOW allows. The
+ * first round drops no candidate, because a single time is not reliable, unless it took more than
+ * ENOUGH_MS. */
 static void run_round(tuner *t, int round, float *spent, sgt_error *err)
 {
     float fastest = INFINITY, ms;
@@ -514,10 +517,11 @@ static const runner *race(tuner *t, float *ms, sgt_error *err)
 }
 
 /* Run the candidate algorithms and set p->algo to one with correct results. If algorithms are
- * timed, this is the fastest, and p->ms is set to its median time. Otherwise, it is the first. If
- * no candidate gives correct results, return the error of the last one that failed, for example
- * SGT_EFORMAT for wrong results. If there is no memory for the operands, choose the first
- * candidate, unchecked. */
+ * timed, this is the fastest, and p->ms is set to its median time. Otherwise, it is the first.
+ *
+ * If there is no memory for the operands, choose the first candidate, unchecked. If no candidate
+ * gives correct results, return the error of the last one that failed, for example SGT_EFORMAT for
+ * wrong results. */
 static int try_candidates(sgt_cuda_gemm *p, const sgt_lt_result *candidates, int count,
                           sgt_error *err)
 {
@@ -585,11 +589,12 @@ char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g)
 
 /* ---- choosing an algorithm ---- */
 
-/* Return the methods by which the library may combine the partial sums if it splits the sum over k
- * among blocks. The library may always store them as floats and add them in a separate step
- * (COMPUTE_TYPE). The other methods use D's type. If D has 16 bits, do not allow them, because each
- * partial sum would be rounded. If results must have the same bits each time, do not allow them
- * either, because blocks that add to D in place do so in the order in which they finish. */
+/* Return the methods by which the library may combine partial sums if it splits the sum over k
+ * among blocks. It may always store them as floats and add them in a separate step (COMPUTE_TYPE).
+ * The other methods use D's type. They are not allowed in two cases:
+ *   - D has 16 bits, so that each partial sum would be rounded.
+ *   - Results must have the same bits each time. Blocks that add to D in place would do so in the
+ *     order in which they finish. */
 static uint32_t allowed_reductions(const sgt_cuda_gemm *p)
 {
     if (p->owner->o.deterministic || p->shape.out != SGT_F32) return SGT_LT_REDUCTION_COMPUTE_TYPE;

@@ -1,5 +1,5 @@
-/* gemm_expected.c: what an element of a matrix product should be, within which error. gemm.c checks
- * algorithms with it, and so do the self-check and the tests. */
+/* gemm_expected.c: computes what an element of a matrix product should be, and the largest error
+ * that it may have. gemm.c, the self-check and the tests check algorithms with it. */
 #include <math.h>
 #include <string.h>
 

@@ -24,9 +24,9 @@ static double widened(uint16_t half)
 /* Floats are rounded to 16-bit formats to the nearest number, ties to even (IEEE 754). */
 
 /* Return the number nearest to x in a 16-bit format. `bits`: number of bits in the format's
- * significand; 2^lowest: the format's smallest positive number, of which all its numbers are
- * multiples; `largest`: the format's largest finite number. If the absolute value of the result
- * would exceed `largest`, return infinity with the sign of x. */
+ * significand; 2^lowest: its smallest positive number, of which all its numbers are multiples;
+ * `largest`: its largest finite number. If the result would exceed `largest` in absolute value,
+ * return infinity with the sign of x. */
 static double nearest(double x, int bits, int lowest, double largest)
 {
     int exponent, last;
@@ -280,8 +280,8 @@ static void bias_backward_bf16(float *db, const uint16_t *dout, size_t n, size_t
 
 /* ---- causal attention of one head ---- */
 
-/* Causal attention (Vaswani et al. 2017). Query i attends to keys start[i] .. i, from the beginning
- * of its document to itself. If start is NULL, query i attends to keys 0 .. i. */
+/* Causal attention (Vaswani et al. 2017). Query i attends to keys start[i] .. i: from the beginning
+ * of its document to its own position. If `start` is NULL, it attends to keys 0 .. i. */
 
 static double dot(const float *a, const float *b, size_t D)
 {
@@ -300,7 +300,7 @@ static size_t first_key(const int32_t *start, size_t i) { return start ? (size_t
 
 /* Return the size in floats of the scratch memory, which is used for doubles. The forward pass
  * needs T doubles for a query's probabilities and D for its output. The backward pass needs D
- * doubles for a query's dq, and 2*T*D for the sums dk and dv. */
+ * doubles for a query's dq, and 2*T*D for the sums of dk and dv. */
 static size_t attention_scratch(size_t T, size_t D)
 {
     return sizeof(double) / sizeof(float) * (T + D + 2 * T * D);
