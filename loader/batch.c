@@ -15,7 +15,7 @@
 
 static uint32_t local_batch(const sgt_loader *l) { return l->o.batch / l->o.ranks; }
 
-/* Flags of a piece. If rows consist of documents, they are stored in sgt_window.block, because the
+/* Flags of a piece. If rows consist of documents, the flags are in sgt_window.block, because the
  * piece needs no block index. If rows are windows of tokens, that field holds the block index from
  * the sampler, and there are no flags */
 enum {
@@ -195,9 +195,8 @@ static int draw_pieces(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, uint64
 /* ---- looking ahead ---- */
 
 /* Predict which batch will be read `after` (at least 1) batches from now: set *index to its index,
- * and return whether there is a prediction. If batches are read in descending order, the stride is
- * negative; it is stored modulo 2^64, as a very large number. Because multiples of it overflow,
- * there is then a prediction only for `after` = 1. */
+ * and return whether there is a prediction. If batches are read in descending order, only the next
+ * one is predicted. (The negative stride is stored modulo 2^64, so multiples of it overflow.) */
 static int is_coming(const sgt_cursor *c, uint32_t after, uint64_t *index)
 {
     uint64_t further;
@@ -438,8 +437,7 @@ int sgt_batch_make(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b, sgt_
         n = turn_of(l, from, done);
         if (from->count > n) announce_pieces(l, c); /* announce the turns after this one */
         /* Mark this turn's pieces as announced, because they are fetched next. If the reader had no
-         * room for some of them, they have not been announced, and announcing them later would be
-         * useless. */
+         * room for some of them, announcing them now would be useless. */
         if (from->told < done + n) from->told = done + n;
         rc = l->ops->fetch(c->reader_cursor, from->pieces + done, n, c->tokens, err);
         if (rc == SGT_OK && done + n == from->count) announce_pieces(l, c);

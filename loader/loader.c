@@ -215,8 +215,8 @@ int sgt_loader_check_beginning(const sgt_loader *l, const sgt_window *w, uint32_
  * instead. */
 static int check_beginning(const sgt_loader *l, const sgt_pack *p, sgt_error *err)
 {
-    /* check one of the longest documents. A document of a single token would prove nothing: that
-     * token is the end-of-text id whether the id comes first or last */
+    /* check one of the longest documents. A document of a single token would prove nothing, because
+     * its end-of-text id is both first and last */
     sgt_pack_piece document = {.place = p->places[p->first[p->most]]};
     sgt_window w = sgt_loader_packed_window(&document);
     const sgt_set_shard *h = &l->set.shards[w.shard];
@@ -502,9 +502,9 @@ int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *s, uint64_t *
     FILE *f = open_memstream(&text, &n);
     if (!f) return sgt_fail_memory(err, "the saved position");
     /* Equal hashes do not prove that the data is the same: two splits of one folder have the same
-     * manifest and so the same hash. Therefore, compare the number of tokens, too, but only if the
-     * row length and the sampling are unchanged: these decide which shards are left out as too
-     * short, and thereby change the number of tokens. */
+     * manifest and so the same hash. Therefore, also compare the number of tokens. It depends on
+     * the row length and the sampling, which decide which shards are too short, so compare it only
+     * if these are unchanged. */
     if (now.hash != was.hash ||
         (now.tokens != was.tokens && now.seq == was.seq && now.sampling == was.sampling))
         fprintf(f,

@@ -14,8 +14,8 @@
 #include "loader/base/memory.h"
 
 /* AMX_LEVEL is the level of a CPU with AMX, one above the highest level of sgt_cpu_level. It is not
- * a member of that enum, because AMX is no further set of vector instructions: it multiplies
- * matrices in tiles. */
+ * a member of that enum, because AMX adds no vector instructions: it multiplies matrices in
+ * tiles. */
 enum { AMX_LEVEL = SGT_CPU_LEVELS, NAMES };
 const char *const sgt_cpu_names[NAMES] = {"plain", "avx2", "avx512", "amx"};
 

@@ -140,8 +140,8 @@ static wide count_units(const uint8_t *p, size_t n, size_t width, int big)
 
 /* Return the format of p[n] if it looks like UTF-16 or UTF-32 text, or like an array of 16-bit or
  * 32-bit integers that are mostly small. Otherwise return NULL. The data counts as integers, not as
- * text, if some units are 0 or cannot occur in text for another reason. If more than half of the
- * 32-bit units are 0, the data does not count as 32-bit. `whole`: p[n] is the entire file. */
+ * text, if some of these units are 0 or cannot occur in text. It does not count as 32-bit if more
+ * than half of the 32-bit units are 0. `whole`: p[n] is the entire file. */
 static const sgt_magic *find_wide(const uint8_t *p, size_t n, int whole)
 {
     static const sgt_magic texts[] = {CONVERT("UTF-16LE"), CONVERT("UTF-16BE"), CONVERT("UTF-32LE"),

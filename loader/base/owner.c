@@ -224,8 +224,9 @@ static void *touch(void *ctx)
     return NULL;
 }
 
-/* id of the process that created the owners in the list. A child after fork inherits the list. It
- * recognizes by this id that the owner files belong to its parent, and does not remove them */
+/* id of the process that created the owners in the list. A child after fork inherits the list, but
+ * has a different id. So it knows that the owner files belong to its parent, and does not remove
+ * them */
 static pid_t keeper;
 
 /* Remove all owner files of this process. Registered with at_quick_exit. */

@@ -138,10 +138,12 @@ static void jump(store *s, uint64_t to)
 }
 
 /* Prepare the store for a fetch of windows in blocks `low` ... `high`. If the store has these
- * blocks or will read them soon, return 1, after moving `begin` forward if necessary. Return 0 if
- * the caller must read the windows itself: the store has read nothing yet, the blocks are too far
- * ahead, or they have been replaced. But if the previous fetch got 0 for the same pool, too, the
- * run has probably moved to that pool permanently. In that case, jump to that pool and return 1. */
+ * blocks or will read them soon, move `begin` forward if necessary, and return 1. Return 0 if the
+ * caller must read the windows itself: the store has read nothing yet, the blocks are too far
+ * ahead, or they have been replaced.
+ *
+ * If the previous fetch also got 0 for the same pool, the run has probably moved to that pool
+ * permanently. In that case, jump to that pool and return 1. */
 static int steer(store *s, uint64_t low, uint64_t high)
 {
     /* the pool's first block */

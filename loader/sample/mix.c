@@ -130,10 +130,9 @@ static void list_rows(const sgt_mix *m, sgt_mix_memo *memo, uint32_t at, uint32_
 static void shuffle_turn(const sgt_mix *m, sgt_mix_memo *memo, uint64_t turn)
 {
     const sgt_mix_memo listed = *memo;
-    /* first[j]: for position j of the turn, index in `listed` of the first row of the set that
-     * supplies this position's row. Shuffling `first` therefore shuffles the sets. next[i]: for a
-     * set whose rows begin at index i of `listed`, number of its rows that already have a
-     * position */
+    /* first[j]: index in `listed` of the first row of the set at position j of the turn. Shuffling
+     * `first` therefore shuffles the sets. next[i]: for the set whose rows begin at index i of
+     * `listed`, number of its rows that already have a position */
     uint8_t first[SGT_MIX_TURN] = {0}, next[SGT_MIX_TURN] = {0};
     sgt_philox4 words = {{0}};
     for (uint32_t j = 0; j < SGT_MIX_TURN; j++)

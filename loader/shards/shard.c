@@ -24,8 +24,8 @@
 /* number of bytes that are examined at the beginning of a file without a header, to find out
  * whether it holds ids */
 #define SAMPLE ((size_t)16384)
-/* A file without a header counts as having 32-bit ids only if at least this many of the examined
- * 16-bit words vary as the low halves of such ids do (see width_of) */
+/* A file without a header counts as having 32-bit ids only if at least this many 16-bit words vary
+ * like the low halves of 32-bit ids (see width_of) */
 #define LEAST_WIDE 16
 /* bytes per read of sgt_shard_verify: small enough that the data is still in the L2 cache when it
  * is checked */
@@ -64,11 +64,12 @@ static uint16_t get16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
  * it is 32 or 64.
  *
  * In a file of 16-bit ids, words at odd and even positions have the same distribution. In a file of
- * 32-bit ids, the words at odd positions are the high halves of ids, for which three tests are
- * made. They are below 16, because no vocabulary has more than 2^20 ids. At least an eighth of them
- * are 0, because frequent ids are small. And the even words vary: at least LEAST_WIDE of them are
- * greater than every odd word, and differ from the even word before. (This last test excludes text
- * like "red, green, blue", whose odd words may all be 11, a comma.) */
+ * 32-bit ids, the words at odd positions are the high halves of ids. Three tests recognize them:
+ * - Odd words are below 16, because no vocabulary has more than 2^20 ids.
+ * - At least an eighth of the odd words are 0, because frequent ids are small.
+ * - At least LEAST_WIDE even words are greater than every odd word, and differ from the even word
+ *   before. (This excludes text like "red, green, blue", whose odd words may all be 11, a
+ * comma.) */
 static int width_of(const uint8_t *head, size_t n, uint64_t size)
 {
     size_t pairs = n / 4, zeros = 0, varied = 0, long_zeros = 0;
