@@ -358,11 +358,12 @@ static int read_example(void *ctx, const json_t *line)
 }
 
 /* Read a file of examples for sgt_train_options.examples. Each line is {"prompt": TEXT,
- * "completion": TEXT}. Other keys and blank lines are ignored. The texts are tokenized with the
- * vocabulary next to the model at `model`, which has `vocab` ids; if `model` is NULL, with GPT-2's.
- * They are normalized as that vocabulary requires. An example has the prompt's tokens, the
- * completion's tokens and the end-of-text id. An empty prompt is replaced by the end-of-text id. If
- * a line is wrong, returns SGT_EFORMAT; the message names the file and the line. */
+ * "completion": TEXT}. Other keys and blank lines are ignored. If a line is wrong, returns
+ * SGT_EFORMAT; the message names the file and the line.
+ *
+ * The texts are normalized and tokenized with the vocabulary next to the model at `model`, which
+ * has `vocab` ids, or with GPT-2's if `model` is NULL. An example has the prompt's tokens, the
+ * completion's tokens and the end-of-text id. An empty prompt is replaced by the end-of-text id. */
 static int read_examples(const char *path, const char *model, uint32_t vocab, sgt_examples *e,
                          sgt_error *err)
 {

@@ -29,9 +29,9 @@ static const char *const names[] = {"text",   "cold", "mmap",  "preload",   "sim
 static const struct {
     const char *about;
     const char *not_on_cpu; /* reason why the technique cannot be measured on a CPU; NULL: it can */
-    /* field: byte offset in sgt_config of the int that switches the technique on; 0: no single int
-     * does, and make_config switches it on. value: value of that int in the row of this technique
-     * and in all later rows */
+    /* field: byte offset in sgt_config of the int that switches the technique on; 0: make_config
+     * does it instead. value: value of that int in the row of this technique and in all later
+     * rows */
     size_t field;
     int value;
 } techniques[] = {

@@ -107,11 +107,13 @@ static const char *name_of(int maker)
     return is_python(maker) ? peers[maker - PYTHON].name : maker == FIO ? "fio" : "memcpy";
 }
 
-/* Where the set's data is before a row of the table is measured. COLD: not in the page cache, so
- * the disk is read. CACHED: in the page cache, but not yet mapped into this process, as in the
- * first epoch. MAPPED: in the page cache, with all pages mapped, as in later epochs. Only the mmap
- * reader has rows in the states CACHED and MAPPED. WARM: used for all other rows that do not read
- * the disk. */
+/* Where the set's data is before a row of the table is measured:
+ * - COLD: not in the page cache, so the disk is read
+ * - CACHED: in the page cache, but not yet mapped into this process, as in the first epoch
+ * - MAPPED: in the page cache, with all pages mapped, as in later epochs
+ * - WARM: for all other rows that do not read the disk
+ *
+ * Only the mmap reader has rows in the states CACHED and MAPPED. */
 typedef enum set_state { WARM, MAPPED, CACHED, COLD } set_state;
 static const char *const state_names[] = {"warm", "mapped", "cached", "cold"};
 
@@ -437,10 +439,9 @@ static uint64_t batches_until_reopened(const drawer *d, const loader_row *r)
 }
 
 /* Measure `--sampling block`, for which the reader reads ahead in entire pools of blocks. Only
- * entire pools are measured, so that the reader is equally far ahead at the start and at the end:
- * as much is then read from the disk as is used. First POOLS_BEFORE pools are drawn without being
- * measured, because the reader must have begun to read ahead, and the pages of its buffers must
- * have been faulted in. No page is read twice within an epoch. */
+ * entire pools are measured, so that as much is read from the disk as is used. First POOLS_BEFORE
+ * pools are drawn without being measured: by then the reader reads ahead, and the pages of its
+ * buffers have been faulted in. No page is read twice within an epoch. */
 enum { POOLS_BEFORE = 3 };
 static int draw_pools(drawer *d, const loader_row *r, double seconds, loader_slice *sum,
                       sgt_error *err)
@@ -465,10 +466,9 @@ static int draw_pools(drawer *d, const loader_row *r, double seconds, loader_sli
 enum { OPENED_MOST = 10 };
 
 /* Measure a slice of a row whose state is destroyed by measuring: CACHED ends when the pages are
- * mapped, COLD when they are cached. Therefore the set is opened for this slice, and opened again
- * if a small set is used up within it. For COLD, it must be closed before its pages are evicted,
- * because mapped pages cannot be evicted. With the preload reader, only opening the set reads the
- * disk. */
+ * mapped, COLD when they are cached. Therefore the set is opened for this slice, and again each
+ * time it is used up. For COLD, the set must be closed before its pages are evicted, because mapped
+ * pages cannot be evicted. With the preload reader, only opening the set reads the disk. */
 static int reopened_slice(const loader_row *r, loader_slice *sum, sgt_error *err)
 {
     int cold = r->pass == COLD, reads = cold && r->maker != SGT_READER_PRELOAD;
@@ -661,10 +661,10 @@ static int run_slice_of(const loader_row *r, loader_slice *sum, sgt_error *err)
     return draw_slice(&state.drawers[r->maker], r, 0, state.seconds, sum, err);
 }
 
-/* Measuring row i failed with the error rc. If the user asked for the row's reader, return rc. (The
- * row of mmap in the state COLD is added automatically, so the user asked for it only if --cold is
- * given.) Otherwise leave the row out if this machine cannot measure it, or return rc if the reason
- * is a different one. If the row belongs to another program, give a notice, unless the reason is
+/* Handle the error rc of measuring row i. If the user asked for the row's reader, return rc. (The
+ * row of mmap in the state COLD is added automatically: the user asked for it only if --cold is
+ * given.) Otherwise, if this machine cannot measure the row, leave it out; for any other error,
+ * return rc. If the row left out belongs to another program, give a notice, unless the reason is
  * only that fio is not installed. */
 static int leave_out(size_t i, int rc, const sgt_error *err)
 {

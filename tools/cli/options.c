@@ -202,9 +202,9 @@ static const char *const other_names[][2] = {
     {"OUT/ as the last word", "output output-prefix output-dir out-dir out o"},
     {"RUN/ without an option", "model checkpoint ckpt load init-from out-dir"}};
 
-/* LONGEST_WORD: maximum length in bytes of words that are compared; FARTHEST: distance between two
- * words that are not similar, larger than all other distances; MOST_CANDIDATES: maximum number of
- * words in a suggestion (if more are equally near, none is suggested) */
+/* LONGEST_WORD: maximum length in bytes of words that are compared; FARTHEST: distance between
+ * words that are not similar, larger than all others; MOST_CANDIDATES: maximum number of words in a
+ * suggestion (if more are equally near, none is suggested) */
 enum { LONGEST_WORD = 48, FARTHEST = 2 * LONGEST_WORD, MOST_CANDIDATES = 4 };
 
 /* The known words that are nearest to an unknown word, all at the distance `far`. Several words are
@@ -277,10 +277,12 @@ static size_t begins_part(const char *word, size_t n, const char *in, size_t m)
     return 0;
 }
 
-/* Return the distance between an unknown word[n] and a known name[m]. If there are at most `most`
- * typing errors between them, it is BEGINS_PART plus their number, or SAME if there is none.
- * Otherwise, if the word or a part of it begins with the name, it is FARTHEST minus the name's
- * length, so that longer names are nearer. In all other cases it is FARTHEST. */
+/* Return the distance between an unknown word[n] and a known name[m]:
+ * - SAME if they are equal
+ * - BEGINS_PART plus the number of typing errors, if there are at most `most`
+ * - FARTHEST minus the name's length, if the word or a part of it begins with the name; so longer
+ *   names are nearer
+ * - FARTHEST otherwise */
 static size_t distance(const char *word, size_t n, const char *name, size_t m, size_t most)
 {
     size_t slips = count_slips(word, n, name, m);
@@ -791,8 +793,8 @@ static void check_operands(const sgt_program *p, char **operands)
 {
     const char *wanted = operands_of(p), *word = *operands;
     /* Reject an operand NAME=VALUE if NAME is similar to an option. `exactly` limits what counts as
-     * similar (see sgt_suggest). If the operand may be a new folder, only equal names count, because
-     * the folder's name may happen to be the beginning of an option's name. */
+     * similar (see sgt_suggest). If the operand may be a new folder, only equal names count: a
+     * folder's name may be the beginning of an option's name. */
     int exactly = !*wanted ? 0 : p->makes_folder ? 1 : 2;
     sgt_option o;
     if (!word && *wanted && !strchr(wanted, '\n'))

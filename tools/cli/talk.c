@@ -300,8 +300,8 @@ static void put_pairs(FILE *to, const json_t *object)
 }
 
 /* Print a line "name value" for each member of `facts` from index `from` on, except those that
- * is_empty leaves out. A member may be an object of objects (its first member is an object). Then
- * print a line for each of the inner objects. The column of names has at least `wide` columns. */
+ * is_empty leaves out. If a member is an object of objects (its own first member is an object),
+ * print a line for each inner object. The column of names has at least `wide` columns. */
 static void put_facts(FILE *to, const json_t *facts, size_t from, int wide)
 {
     const char *name;

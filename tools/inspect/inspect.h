@@ -116,10 +116,10 @@ int inspect_checkpoint(const inspect *o, sgt_error *err);
 int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *option,
                  sgt_error *err);
 
-/* Open the vocabulary with which a set was tokenized, or (inspect_vocabulary) the shard at `path`,
- * whose ids have `width` bytes. If a tokenizer.json next to the shard has the fingerprint
- * `fingerprint`, it is used. Otherwise GPT-2's vocabulary is used, unless the fingerprint is known
- * (not 0) and is a different one. Returns SGT_EUNSUPPORTED if neither fits. */
+/* Open the vocabulary of a set, or (inspect_vocabulary) of the shard at `path`, whose ids have
+ * `width` bytes. It is that of a tokenizer.json next to the shard, if that file has the fingerprint
+ * `fingerprint`. Otherwise it is GPT-2's, if the fingerprint is GPT-2's or 0 (unknown). Returns
+ * SGT_EUNSUPPORTED if neither fits. */
 int inspect_set_vocabulary(sgt_vocab **out, const inspect_set *s, sgt_error *err);
 int inspect_vocabulary(sgt_vocab **out, uint64_t fingerprint, size_t width, const char *path,
                        sgt_error *err);

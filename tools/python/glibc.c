@@ -17,9 +17,9 @@
 /* hidden, so that each program or library uses only its own copy of the function */
 #define LOCAL __attribute__((visibility("hidden")))
 
-/* What libjansson uses instead of `stdin`. jansson only compares it with the file that it reads, so
- * it may have any other value. wheel.mk renames the reference, because Debian's libjansson.a is not
- * compiled for a shared library, in which its reference to stdin cannot be linked. */
+/* stand-in for `stdin` in libjansson. jansson only compares it with the file that it reads, so it
+ * may have any other value. wheel.mk renames the reference to stdin, which cannot be linked:
+ * Debian's libjansson.a is not compiled for a shared library. */
 extern LOCAL void *not_stdin;
 void *not_stdin;
 

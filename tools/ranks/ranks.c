@@ -194,8 +194,8 @@ static void end_others(const net *t, int code)
         transfer(t->line[LIFE][i].fd, &n, sizeof n, SEND);
 }
 
-/* Rank 0 has failed. If it still runs after END_SECONDS, end all ranks. It may hang in a device, or
- * while it writes to an output that nobody reads. */
+/* End all ranks if rank 0, which has failed, still runs after END_SECONDS. It may hang in a device,
+ * or while it writes to an output that nobody reads. */
 static _Noreturn void end_late(const net *t)
 {
     nap(END_SECONDS);
@@ -203,10 +203,10 @@ static _Noreturn void end_late(const net *t)
     quick_exit(t->code);
 }
 
-/* End all ranks because this rank has failed. If this is a rank above 0, tell rank 0 why and end
- * this process. In rank 0, print the reason for all ranks (after an interrupt, the program itself
- * prints it), and return. The program then frees its resources, and sgt_ranks_close ends the other
- * ranks. If the function was called before, do nothing. */
+/* End all ranks because this rank has failed. Do nothing if this function was called before.
+ * - Ranks above 0 tell rank 0 the reason, and end this process.
+ * - Rank 0 prints the reason for all ranks (after an interrupt, the program itself prints it), and
+ *   returns. The program then frees its resources, and sgt_ranks_close ends the other ranks. */
 static void give_up(sgt_ranks *r, const sgt_error *why)
 {
     net *t = (net *)r;
@@ -370,9 +370,9 @@ static uint32_t find_missing(const net *t)
 }
 
 /* Check how long this process has waited for `rank`, in a wait that began at time `began`. After
- * SAY_SECONDS, print a notice, but only one. After JOIN_SECONDS, fail. A stray launcher variable
- * may be why other ranks are expected, so both messages say which one to unset. `where` is a text
- * about the address. */
+ * SAY_SECONDS, print a notice, but only one. After JOIN_SECONDS, fail. Both messages name the
+ * launcher variable to unset, in case other ranks are expected only because it was left set.
+ * `where` is a text about the address. */
 static int check_wait(net *t, double began, uint32_t rank, const char *where, sgt_error *err)
 {
     sgt_error why;

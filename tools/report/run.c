@@ -160,8 +160,8 @@ static void read_checkpoint(report_run *r)
 }
 
 /* memory in bytes that this process takes before it reads the first run. Estimates of a run's
- * memory use it for the memory of sgt-train's program itself. It is measured so early because
- * sgt-report's data must not count */
+ * memory use it for the memory of sgt-train's program itself. It is measured that early so that
+ * sgt-report's own data does not count */
 static uint64_t program;
 
 static void estimate_memory(report_run *r, const sgt_notice *notice)
@@ -244,9 +244,9 @@ static void make_bins(report_bins *b, const report_log *l, int evaluated, size_t
 
 /* Values that are accumulated while the rows of the log are read in order. */
 typedef struct totals {
-    /* Sums over all steps. wait: time in milliseconds spent waiting for data. flops and mfu_time
-     * are for the mean MFU, which is flops / mfu_time: flops is the sum of MFU times step time, and
-     * mfu_time the sum of step times in milliseconds. Both include only steps whose MFU is known */
+    /* Sums over all steps. wait: milliseconds spent waiting for data; flops: sum of MFU times step
+     * time; mfu_time: sum of step times in milliseconds. The mean MFU is flops / mfu_time; these
+     * two include only steps whose MFU is known */
     double wait, flops, mfu_time;
     /* later: number of evaluations since the lowest validation loss of the run; least_later: lowest
      * validation loss among these later evaluations */

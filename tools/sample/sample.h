@@ -34,11 +34,14 @@ void sample_model_free(sample_model *m);
  * end of the message. */
 int sample_vocab_beside(sgt_vocab **out, const char *path, uint32_t n, const char *hint,
                         sgt_error *err);
-/* Open the vocabulary with which data was tokenized. `fingerprint` identifies that vocabulary, or
- * is 0 if it is unknown; n is the data's vocabulary size. Open GPT-2's vocabulary if the
- * fingerprint is GPT-2's. Also open it if the fingerprint is 0, `tokenizer` is NULL, and n is
- * GPT-2's vocabulary size. Otherwise open the file `tokenizer`. If `tokenizer` is NULL, or if its
- * vocabulary has a different fingerprint, set *out to NULL and return SGT_EUNSUPPORTED. */
+/* Open the vocabulary with which data was tokenized. `fingerprint` identifies that vocabulary (0:
+ * unknown), and n is its size. The vocabulary is:
+ * - GPT-2's, if the fingerprint is GPT-2's
+ * - GPT-2's, if the fingerprint is 0, `tokenizer` is NULL, and n is the size of GPT-2's
+ * - otherwise that of the file `tokenizer`
+ *
+ * If `tokenizer` is NULL, or its vocabulary has a different fingerprint, set *out to NULL and
+ * return SGT_EUNSUPPORTED. */
 int sample_vocab_of_data(sgt_vocab **out, const char *tokenizer, uint64_t fingerprint, uint32_t n,
                          sgt_error *err);
 /* Return whether there is a meta.pkl in the folder of `file`. nanoGPT's prepare.py writes such a
