@@ -167,11 +167,11 @@ static void watch_start(sgt_diagnosis *d, uint64_t step, double loss)
 
 /* Estimate the standard deviation of the noise in the last SGT_SWING_STEPS losses (or in all losses
  * so far, if there are fewer). If losses differ only by noise, the median absolute difference of
- * two losses is 0.954 times the standard deviation. Compute one estimate from losses that are 1
- * step apart, one from losses that are 2 steps apart, and so on up to SGT_NOISE_LAGS. Return the
- * smallest estimate. The reason is a loss that swings regularly: at the distance that is closest to
- * the period of the swings, the two losses of a pair are almost equal except for noise, so that the
- * estimate excludes the swings. */
+ * two losses is 0.954 times the standard deviation.
+ *
+ * Compute one estimate for each distance from 1 to SGT_NOISE_LAGS steps between the two losses of a
+ * pair, and return the smallest. This excludes regular swings of the loss: at the distance closest
+ * to their period, the losses of a pair differ almost only by noise. */
 static double noise(const sgt_diagnosis *d)
 {
     double apart[SGT_SWING_STEPS], least = HUGE_VAL;
@@ -239,10 +239,11 @@ static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
 }
 
 /* Return whether `loss` is far above d->before, the median of the SGT_SPIKE_BEFORE losses that
- * precede it. The distance must exceed four limits: SGT_SPIKE_PART of the median; four times the
- * standard deviation expected for a step of this many tokens; twice the range of the preceding
- * losses, which may fall or swing; and SGT_SPIKE_NOISE times the measured noise. The noise is
- * tested last, because measuring it takes longest. */
+ * precede it. The distance must exceed four limits:
+ * - SGT_SPIKE_PART of the median
+ * - four times the standard deviation expected for a step of this many tokens
+ * - twice the range of the preceding losses, which may fall or swing
+ * - SGT_SPIKE_NOISE times the measured noise, tested last because measuring it takes longest */
 static int is_far_above(sgt_diagnosis *d, double loss)
 {
     double last[SGT_SPIKE_BEFORE];
@@ -277,10 +278,10 @@ static int has_early_spike(sgt_diagnosis *d, uint64_t step)
     return 0;
 }
 
-/* Track a rise of the loss from d->before to its highest value, d->peak. Return whether a spike has
- * just ended: whether the loss has fallen back by three quarters of that rise, or the peak is the
- * last step of the run. If the loss has not fallen back SGT_SPIKE_LASTS steps after the peak, the
- * rise does not count as a spike: the data may have changed. */
+/* Track a rise of the loss from d->before to its highest value, d->peak. Return 1 if a spike has
+ * just ended: the loss has fallen back by three quarters of that rise, or the peak is the last step
+ * of the run. Otherwise return 0. A rise does not count as a spike if the loss has not fallen back
+ * within SGT_SPIKE_LASTS steps: the data may have changed. */
 static int was_spike(sgt_diagnosis *d, uint64_t step, double loss)
 {
     if (d->seen == SGT_SPIKE_LEAST + 1 && has_early_spike(d, step)) return 1;

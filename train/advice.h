@@ -7,10 +7,10 @@
 
 /* The usual range of learning rates for one model size, with AdamW and 64 rows per step. */
 typedef struct sgt_lr_range {
-    /* Number of parameters of the model for which the range is known. For a caller's model with
-     * SGT_LR_SMALLEST or more parameters, this is the published model whose size is nearest, by
-     * ratio. For smaller models there is no published range: the range is computed, and this is the
-     * number of parameters of the caller's model. */
+    /* Number of parameters of the model for which the range is known. If the caller's model has
+     * SGT_LR_SMALLEST or more parameters, this is the published model of the nearest size, by
+     * ratio. For smaller models, the range is computed, and this is the number of parameters of the
+     * caller's model. */
     uint64_t parameters;
     double low, high;
     /* the learning rate that --lr auto chooses with 64 rows per step: equal to `low` for models of
@@ -68,8 +68,8 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
 /* The reports of sgt_diagnosis_step, each of which is given at most once:
  *   diverged      The mean of SGT_MEAN_STEPS losses is NaN or above the run's start, for
  *                 SGT_ABOVE_STEPS steps in a row or at the last step. Advice: lower the lr. The
- *                 start is the mean of the first SGT_MEAN_STEPS losses; but if these rise already,
- *                 at most about 1.1 times the first loss.
+ *                 start is the mean of the first SGT_MEAN_STEPS losses. If these already rise, the
+ *                 start is at most about 1.1 times the first loss.
  *   lr too high   The mean of SGT_RISE_STEPS losses rises above the first loss, or above an earlier
  *                 low, within SGT_RISE_WITHIN steps after the warm-up. Advice: lower the lr 3 to 30
  *                 times. The loss of such a run falls again, but stays far above what a lower lr
@@ -80,9 +80,9 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
  *                 before it. Advice: raise the lr.
  *   a spike       The loss rises above the median of the last SGT_SPIKE_BEFORE losses by
  *                 SGT_SPIKE_NOISE times the noise, by SGT_SPIKE_PART of the median, and by twice
- *                 the range of these losses; and it falls back within SGT_SPIKE_LASTS steps. It is
- *                 reported when it has fallen back. Advice: --grad-clip, and after SGT_SPIKE_STEPS
- *                 steps --skip-spikes, which begins only then. Swings that were reported do not
+ *                 the range of these losses; and it falls back within SGT_SPIKE_LASTS steps. The
+ *                 report follows then. Advice: --grad-clip, and after SGT_SPIKE_STEPS
+ *                 steps --skip-spikes, which has no effect before. Swings that were reported do not
  *                 count as spikes. In the first SGT_SPIKE_LEAST steps, a loss is compared with the
  *                 line between the losses before and after it.
  *   norm spike    The gradient norm is SGT_SPIKE_NORM times the median of the last
@@ -173,9 +173,8 @@ typedef struct sgt_diagnosis {
      * ends */
     double lr_most;
     uint64_t warm;
-    /* means: ring buffer of the last SGT_RISE_STEPS values of a moving average of losses, which
-     * itself is over SGT_RISE_STEPS losses; low: lowest earlier value of that average, which is not
-     * in the ring buffer any more */
+    /* means: ring buffer of the last SGT_RISE_STEPS moving averages of the loss, each over
+     * SGT_RISE_STEPS losses; low: lowest earlier average that is no longer in the buffer */
     double means[SGT_RISE_STEPS], low;
     /* from: loss at which the largest rise so far began; rise: amount of that rise */
     double from, rise;

@@ -1,6 +1,6 @@
-/* backend.c: the option values' names for backend.h's enumerations; the table of variants; the list
- * of buffers and of the parts of a step in which each is in use (sgt_live); the constants of an
- * optimizer step; and the learning-rate schedule. */
+/* backend.c: the names of option values for the enumerations of backend.h; the table of variants;
+ * the list of buffers and of the parts of a step in which each is in use (sgt_live); the constants
+ * of an optimizer step; and the learning-rate schedule. */
 #include "train/backend.h"
 
 #include <stdio.h>

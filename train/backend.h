@@ -78,10 +78,9 @@ typedef struct sgt_schedule {
     /* warmup: number of warm-up steps, possibly more than the run has; steps: number of steps in
      * the run */
     uint64_t warmup, steps;
-    /* first: step at which the schedule begins, which is 0 unless a resumed run has another
-     * schedule than before; in that case it is the step of the resume, and a new warm-up begins
-     * there. from: learning rate at which that warm-up begins, the rate of the step before
-     * `first`. */
+    /* first: step at which the schedule begins. It is 0, or the step of the resume if a resumed run
+     * has a new schedule, which begins with a new warm-up. from: learning rate at which that
+     * warm-up begins, the rate of the step before `first`. */
     uint64_t first;
     double from;
 } sgt_schedule;
@@ -89,12 +88,14 @@ typedef struct sgt_schedule {
 /* names of the schedules: "cosine", "linear", "constant", "wsd"; then NULL */
 extern const char *const sgt_schedule_words[];
 
-/* Return the learning rate at step s (from 0) of a run of S = c->steps steps. If the schedule
- * begins at step 0, the rate is lr*(s+1)/warmup while s < warmup. After the warm-up, "cosine" and
- * "linear" go from lr at s = warmup to min_lr at s = S. "constant" stays at lr. "wsd" ("warm-up,
- * stable, decay") stays at lr, and over the last fifth of the run it goes linearly to min_lr. A
- * schedule that begins at a later step counts steps from there, and its warm-up goes from `from` to
- * lr. */
+/* Return the learning rate at step s (from 0) of a run of S = c->steps steps. During the warm-up it
+ * is lr*(s+1)/warmup. After that it depends on the schedule:
+ * - "cosine", "linear": from lr at s = warmup to min_lr at s = S
+ * - "constant": lr
+ * - "wsd" ("warm-up, stable, decay"): lr, then linearly to min_lr over the last fifth of the run
+ *
+ * A schedule that begins at a later step counts steps from there, and its warm-up goes from `from`
+ * to lr. */
 double sgt_schedule_lr(const sgt_schedule *c, uint64_t s);
 
 /* ---- a step ---- */
@@ -302,10 +303,10 @@ typedef struct sgt_backend_options {
      * gains. A CPU backend supports only no_overlap, with which no update is deferred. */
     int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic;
     uint32_t variants; /* set of SGT_VARIANT_*, for CUDA */
-    /* Two strings that are read only while the backend opens. `cache`: folder in which a CPU's
-     * measured peak speed is stored, so that later runs use the same; created if missing; NULL: no
-     * cache. `choices`: if the run was resumed, the matrix-product algorithms that it used before
-     * (text of sgt_backend.choices). With `deterministic`, these algorithms are used again. */
+    /* Two strings that are read only while the backend opens. `cache`: folder that stores a CPU's
+     * measured peak speed for later runs; created if missing; NULL: no cache. `choices`: for a
+     * resumed run, the matrix-product algorithms that it used before (text of sgt_backend.choices).
+     * They are used again if `deterministic` is set. */
     const char *cache, *choices;
     /* 1: with CUDA, wait for each kernel after its launch, so that an error message names the
      * kernel. CUDA graphs are then disabled. */
@@ -329,9 +330,12 @@ typedef struct sgt_backend_options {
     struct sgt_trace *trace;
     /* The ranks among which the rows of a step are divided; NULL: no ranks. They must stay open
      * until the backend is closed. Of n ranks, rank r gets rows r, r + n, r + 2n, ... of each
-     * micro-step. All ranks must make the same calls in the same order: open, put (with the same
-     * floats), get (between steps; every rank gets the complete tensor), micro_step, update,
-     * metrics (over the rows of all ranks) and eval (over only this rank's rows). */
+     * micro-step. All ranks must make the same calls in the same order:
+     * - open, micro_step and update
+     * - put, with the same floats
+     * - get, between steps; every rank gets the complete tensor
+     * - metrics, over the rows of all ranks
+     * - eval, over only this rank's rows */
     sgt_ranks *ranks;
 } sgt_backend_options;
 

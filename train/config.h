@@ -90,9 +90,9 @@ enum {
 };
 
 typedef enum sgt_device_kind { SGT_DEVICE_AUTO, SGT_DEVICE_CPU, SGT_DEVICE_CUDA } sgt_device_kind;
-/* Value of --recompute for its word "auto". The words before it have the values of sgt_recompute (0
- * to 2). With "auto", each layer's recomputation is chosen so that the run fits in the free
- * memory. */
+/* Value of --recompute for its word "auto". The option's other words have the values of
+ * sgt_recompute (0 to 2). With "auto", each layer's recomputation is chosen so that the run fits in
+ * the free memory. */
 enum { SGT_RECOMPUTE_AUTO = 3 };
 
 /* The values of all options. If an option takes one of several words, its field holds the index of
@@ -189,12 +189,13 @@ typedef enum sgt_merge {
     SGT_MERGE_MOVED
 } sgt_merge;
 
-/* Copy values of the JSON object `text` to those fields of s that the user did not set. One value
- * is not copied: the final learning rate, if the user has set a learning rate but no final rate,
- * and the final rate in `text` is the default, a tenth of the learning rate in `text`. It stays
- * undecided, and will become a tenth of the new rate. Error messages begin with `what`, which names
- * the source of `text`. Return SGT_EFORMAT for an unknown option name, and SGT_EUSAGE for an
- * unknown word as a value. */
+/* Copy values of the JSON object `text` to those fields of s that the user did not set. Error
+ * messages begin with `what`, which names the source of `text`. Return SGT_EFORMAT for an unknown
+ * option name, and SGT_EUSAGE for an unknown word as a value.
+ *
+ * If the user has set a learning rate but no final rate, the default final rate, a tenth of the
+ * learning rate in `text`, is not copied. It stays undecided, and will become a tenth of the user's
+ * rate. */
 int sgt_config_merge(sgt_config *s, const char *text, const char *what, sgt_merge which,
                      sgt_error *err);
 

@@ -47,16 +47,18 @@ typedef struct sgt_train_options {
     int (*examples)(const char *path, const char *model, uint32_t vocab, sgt_examples *e,
                     sgt_error *err);
     /* Callback that compares the vocabulary of the data with the vocabulary in the folder `path`.
-     * It returns 1 if an id stands for the same token in both. It also returns 1 if it cannot tell:
-     * `path` has no vocabulary, or `fingerprint`, which identifies the data's vocabulary, is 0. It
-     * returns 0 if the vocabularies differ, and a negative SGT_E* if a vocabulary is unknown or
-     * cannot be read.
+     * NULL: vocabularies are not compared, and validation losses are not reported in bits per byte.
+     * It returns:
+     * - 1 if each id stands for the same token in both
+     * - 1 if it cannot tell: `path` has no vocabulary, or `fingerprint` is 0
+     * - 0 if the vocabularies differ
+     * - a negative SGT_E* if a vocabulary is unknown or cannot be read
      *
-     * `tokenizer` names a file with the data's vocabulary; NULL: there is no such file. If `path`
-     * is NULL, the vocabulary is found by its fingerprint or by its size n. If the result is 1 and
-     * `bytes` is not NULL, the callback sets bytes[n] to the length in bytes of each id's text: 0
-     * for an id without text, such as the end of text. If the callback is NULL, vocabularies are
-     * not compared, and validation losses are not reported in bits per byte. */
+     * `fingerprint` identifies the data's vocabulary, which has n ids. `tokenizer` names a file
+     * with it; NULL: there is no such file. If `path` is NULL, the vocabulary is found by its
+     * fingerprint or by n. If the result is 1 and `bytes` is not NULL, the callback sets bytes[n]
+     * to the length in bytes of each id's text: 0 for an id without text, such as the end of
+     * text. */
     int (*vocabulary)(const char *path, const char *tokenizer, uint64_t fingerprint,
                       uint32_t *bytes, uint32_t n, sgt_error *err);
     /* cache folder for the CPU's measured peak speed and self-check verdicts, created if missing;
@@ -138,10 +140,9 @@ typedef struct sgt_training_result {
 } sgt_training_result;
 
 /* Train a model. Every undecided setting in *s is set to the value that the run uses. Problems are
- * searched for and reported in this order: options (SGT_EUSAGE), device, run directory, data,
- * model. If a checkpoint cannot be saved, training continues, and sgt_train returns SGT_EIO after
- * the last step. *r is filled in on success, and also if SGT_EIO is returned for an unsaved
- * checkpoint, or SGT_ESTOPPED. */
+ * reported in this order: options (SGT_EUSAGE), device, run directory, data, model. If a checkpoint
+ * cannot be saved, training continues, and sgt_train returns SGT_EIO after the last step. *r is
+ * filled in on success, after such an SGT_EIO, and after SGT_ESTOPPED. */
 int sgt_train(sgt_config *s, const sgt_train_options *o, sgt_training_result *r, sgt_error *err);
 void sgt_training_result_free(sgt_training_result *r);
 

@@ -61,10 +61,11 @@ typedef struct sgt_trainer {
  * sgt_trainer_open also calls this function. */
 int sgt_trainer_settle(sgt_trainer *t, sgt_error *err);
 /* sgt_trainer_read_shape reads the initial model's config.json, if there is one. Call it before
- * opening the data, because ids are checked against the model's vocabulary. If both this function
- * and opening the data fail, report the error of the data. sgt_trainer_model sets *m to the shape
- * of the model to train, which gets its vocabulary from the data described by *data unless --init
- * or --resume determines it. */
+ * opening the data, because ids are checked against the model's vocabulary. If opening the data
+ * fails, too, report only that error.
+ *
+ * sgt_trainer_model sets *m to the shape of the model to train. The vocabulary is that of the data
+ * described by *data, unless --init or --resume determines it. */
 int sgt_trainer_read_shape(sgt_trainer *t, sgt_error *err);
 int sgt_trainer_model(const sgt_trainer *t, const sgt_loader_info *data, sgt_model *m,
                       sgt_error *err);

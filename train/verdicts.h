@@ -10,11 +10,13 @@
 #define SGT_CHECKED_MOST 24 /* most paths */
 #define SGT_CHECKED_WHY 240 /* size in bytes of a verdict's reason, including its NUL */
 
-/* The result of checking one path. "ok": training may use the path. "absent": the path was not
- * tried, because this machine, GPU or library does not offer it. Training does not use a path
- * with any other verdict: "wrong" means that its results were wrong, "failed" that CUDA or a
- * library reported an error, "crashed" that its process died, and "hung" that it exceeded its
- * time limit. */
+/* The result of checking one path. If it is "ok", training may use the path. "absent" means that
+ * the path was not tried, because this machine, GPU or library does not offer it. Training does not
+ * use a path with any other verdict:
+ * - "wrong": its results were wrong
+ * - "failed": CUDA or a library reported an error
+ * - "crashed": its process died
+ * - "hung": it exceeded its time limit */
 typedef struct sgt_checked {
     char path[40], verdict[12];
     char why[SGT_CHECKED_WHY]; /* the reason; "" if the verdict is "ok" */
@@ -29,10 +31,11 @@ typedef struct sgt_verdicts {
  * the descriptor SGT_CHECK_PIPE. */
 enum { SGT_CHECK_PIPE = 3 };
 typedef struct sgt_check_message {
-    /* What the message says. seconds > 0: the child begins the next path, or asks for more time for
-     * the current one; either way, it must send its next message within this many seconds. seconds
-     * = 0: the child has finished the current path, with the result `verdict`. seconds < 0: the
-     * child cannot try any path, for the reason in `why`. */
+    /* What the message says:
+     * - seconds > 0: the child begins the next path, or asks for more time for the current one. It
+     *   must send its next message within this many seconds.
+     * - seconds = 0: the child has finished the current path, with the result `verdict`.
+     * - seconds < 0: the child cannot try any path, for the reason in `why`. */
     int seconds;
     char verdict[12], why[SGT_CHECKED_WHY];
 } sgt_check_message;

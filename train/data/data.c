@@ -187,9 +187,9 @@ static int keep_evaluable(const sgt_config *s, sgt_loader_set *sets, uint32_t *a
     return SGT_OK;
 }
 
-/* Open the data sets that --data names. `why` selects the split: if it is NULL, open the training
- * shards; otherwise open the validation shards of those sets that keep_evaluable does not remove.
- * If it removes all sets, leave *out unchanged and write the reason to `why`. */
+/* Open the data sets that --data names. If `why` is NULL, open the training shards. Otherwise open
+ * the validation shards of the sets that keep_evaluable keeps. If it keeps none, leave *out
+ * unchanged and write the reason to `why`. */
 static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVALUATED],
                      const sgt_loader_options *o, sgt_error *err)
 {
@@ -434,9 +434,9 @@ int sgt_trainer_measure_data(const sgt_trainer *t, sgt_loader_info *info, uint64
     return rc;
 }
 
-/* Return an error if `path` does not exist, provided that it was read from the checkpoint and not
- * given by the user. PATH.bin may exist instead of `path`, because Megatron-LM uses that name.
- * `pass` is the option with which the user can give the new path. */
+/* Return an error if `path` comes from the checkpoint and not from the user, and neither `path` nor
+ * PATH.bin (a name of Megatron-LM) exists. `pass` is the option with which the user can give the
+ * new path. */
 static int check_there(const sgt_trainer *t, sgt_setting which, const char *path, const char *pass,
                        sgt_error *err)
 {

@@ -186,8 +186,7 @@ static void begin_prompt(generating *g, slot *s)
 
 /* Collect up to SGT_DECODER_ROWS tokens that the decoder has not processed, in g->rows. Request
  * logits for the last token of each window. Set *prompts to 1 if this decoder run processes a
- * prompt, which shows in that a sequence has several unprocessed tokens; else to 0. Return the
- * number of tokens. */
+ * prompt (a sequence has several unprocessed tokens), else to 0. Return the number of tokens. */
 static size_t gather(generating *g, int *prompts)
 {
     size_t n = 0;

@@ -53,12 +53,14 @@ typedef struct sgt_checkpoint_state {
 int sgt_checkpoint_write(const char *dir, const sgt_checkpoint_state *state, sgt_backend *b,
                          const sgt_model *m, const char *tokenizer, int64_t eot, sgt_error *err);
 
-/* Copy the run's state from the backend: the parameters to the array to[0], the first moments to
- * to[1], the second moments to to[2], each in the model's layout. Copy only the first `states` of
- * these three. A thread can later write the checkpoint from these arrays, by passing
- * sgt_checkpoint_write a backend whose `get` reads them. If `to` is NULL, make the same calls of
- * the backend but copy nothing. While rank 0 copies or writes, all other ranks must call this
- * function with `to` = NULL, because `get` must be called by all ranks. */
+/* Copy the run's state from the backend, in the model's layout: the parameters to the array to[0],
+ * the first moments to to[1], the second moments to to[2]. Copy only the first `states` of these
+ * three. A thread can later write the checkpoint from these arrays, by passing sgt_checkpoint_write
+ * a backend whose `get` reads them.
+ *
+ * All ranks must call `get`. Therefore, while rank 0 copies or writes, all other ranks must call
+ * this function with `to` = NULL: it then makes the same calls of the backend but copies
+ * nothing. */
 int sgt_checkpoint_copy(float *const *to, int states, sgt_backend *b, const sgt_model *m,
                         sgt_error *err);
 

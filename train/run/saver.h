@@ -35,15 +35,14 @@ uint64_t sgt_saver_bytes(const sgt_model *m, sgt_optim_kind optimizer);
 
 /* Save a checkpoint. `more`: 1 if training continues, so that the checkpoint may be written in the
  * background. The strings in *state must stay valid until the checkpoint is written. Return the
- * error of the previous save, if it failed. If the checkpoint is not written in the background,
- * also return the error of writing it. After an error, this rank may have made only some of the
- * backend's calls that all ranks must make. */
+ * error of the previous save, if it failed, or that of this save, if it is not written in the
+ * background. After an error, this rank may have made only some of the backend's calls that all
+ * ranks must make. */
 int sgt_saver_save(sgt_saver *s, const sgt_checkpoint_state *state, sgt_backend *b, int more,
                    sgt_error *err);
 
-/* Return the error with which the previous write failed, but only the first time that it is asked
- * for; else 0. sgt_saver_wait first waits until the write has ended. sgt_saver_check does not
- * wait. */
+/* If the previous write failed, return its error, but only once; otherwise return 0. sgt_saver_wait
+ * first waits until the write has ended. sgt_saver_check does not wait. */
 int sgt_saver_check(sgt_saver *s, sgt_error *err);
 int sgt_saver_wait(sgt_saver *s, sgt_error *err);
 
