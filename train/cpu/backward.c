@@ -1,8 +1,8 @@
 /* backward.c: the backward pass. It starts from the gradient of the last LayerNorm's output and
  * computes all gradients. buf.dx is the gradient of the residual stream, to which every branch adds
  * its gradient. In the first micro-step of a step, matrix products overwrite the gradients of
- * weight matrices, so that these large arrays need not be cleared first. In later micro-steps, they
- * add to them. */
+ * weight matrices, so that these large arrays need not be cleared first. In later micro-steps,
+ * matrix products add to the gradients. */
 #include <omp.h>
 #include <string.h>
 
@@ -47,8 +47,8 @@ static void bias(sgt_cpu_backend *c, float *db, const void *dout, size_t width)
     }
 }
 
-/* Round the elements from[at] .. from[at + n - 1], which are gradients of a matrix product's
- * output, to the format of matrix-product operands. If that is bfloat16, write them to the same
+/* Round elements from[at] .. from[at + n - 1], the gradients of a matrix product's output, to the
+ * format of matrix-product operands. If shape.bf16 is set, write them in bfloat16 to the same
  * indexes of buf.packed_dy. Otherwise, if the precision requires rounding, write them to the same
  * indexes of dy, which may be the array `from` itself. */
 static void finish(const sgt_cpu_backend *c, float *dy, const float *from, size_t at, size_t n)
@@ -121,10 +121,10 @@ static void finish_attention(sgt_cpu_backend *c)
     }
 }
 
-/* Return the gradient of a residual branch's output: buf.dx, the gradient of the residual stream,
- * with the branch's dropout applied and then rounded by `finish`. If there is neither dropout nor
- * rounding, return buf.dx itself. Otherwise return `out`, which holds the result. Exception: if
- * shape.bf16 is set, the rounded result is in buf.packed_dy, and `out` must not be read. */
+/* Return the gradient of a residual branch's output. This is buf.dx, the gradient of the residual
+ * stream, with the branch's dropout applied and then rounded by `finish`. If there is neither
+ * dropout nor rounding, return buf.dx itself, else `out`, which holds the result. Exception: if
+ * shape.bf16 is set, the result is in buf.packed_dy, and the caller must not read `out`. */
 static const float *branch(sgt_cpu_backend *c, const sgt_cpu_block *l, uint32_t site, float *out)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -177,8 +177,8 @@ static void clear_rows(sgt_cpu_backend *c, float *x)
     }
 }
 
-/* Set to 0 the gradients to which all micro-steps add: those of LayerNorms, biases and wpe, and of
- * wte if the head has its own weight. The other gradients need not be cleared, because a matrix
+/* Set to 0 the gradients to which all micro-steps add: those of LayerNorms, biases and wpe and, if
+ * the head has its own weight, of wte. The other gradients need not be cleared, because a matrix
  * product overwrites them in the first micro-step. */
 static void clear_small_gradients(const sgt_model *m, float *grads)
 {
@@ -191,8 +191,10 @@ static void clear_small_gradients(const sgt_model *m, float *grads)
 
 /* Recompute the activations of a block that the forward pass did not keep. The function makes the
  * same calls as the forward pass, so that it computes the same bits. It may overwrite buf.dln and
- * buf.dwide. It does nothing for share_last, the last block that recomputes: all such blocks store
- * their activations in one buffer, which still holds those of share_last when the backward pass
+ * buf.dwide.
+ *
+ * It does nothing for share_last, the last block that recomputes. All such blocks store their
+ * activations in the same memory, which still holds those of share_last when the backward pass
  * begins. */
 static void recompute(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x)
 {

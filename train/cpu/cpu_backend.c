@@ -67,9 +67,9 @@ static void read_floats(float *to, const state_part *p, size_t n)
     }
 }
 
-/* Return whether the optimizer has no such state for this tensor: SGD has no second moments, and
- * Muon has none for the tensors that it updates. For such a state, get returns zeros and put does
- * nothing. */
+/* Return whether the optimizer lacks the state `what` for this tensor: SGD has no second moments,
+ * and Muon has none for the tensors that it updates. For such a state, get returns zeros and put
+ * does nothing. */
 static int is_nothing(const sgt_cpu_shape *s, sgt_state what, size_t tensor)
 {
     return what == SGT_MOMENT2 && (s->o.optim.kind == SGT_SGD || sgt_cpu_by_muon(s, tensor) >= 0);

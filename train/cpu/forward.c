@@ -73,18 +73,17 @@ static void embed(sgt_cpu_backend *c)
     }
 }
 
-/* Return whether an operand of matrix products is stored in bfloat16. If shape.bf16 is set, this is
- * the case for every operand except lnf, which stays in float32 because the head also reads it in
- * that format. */
+/* Return whether an operand of matrix products is stored in bfloat16. If shape.bf16 is set, all
+ * operands are, except lnf: it stays in float32, because the head also reads it in that format. */
 static int is_packed(const sgt_cpu_backend *c, const void *operand)
 {
     return c->shape.bf16 && operand != c->buf.lnf;
 }
 
-/* Return the address at which the caller must compute row i of an operand, as C floats. If the
- * operand is float32, this is the row itself. If it is bfloat16, it is the thread's scratch memory,
- * which is in the L1 cache. When the row is complete, the caller passes it to keep_row, which
- * rounds it if necessary and stores it in the operand. */
+/* Return the address at which the caller must compute row i of an operand, as C floats. For a
+ * float32 operand, this is the row itself. For a bfloat16 operand, it is the thread's scratch
+ * memory, which is in the L1 cache. The caller passes the complete row to keep_row, which rounds it
+ * if necessary and stores it in the operand. */
 static float *row_at(const sgt_cpu_backend *c, void *operand, size_t i)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -263,9 +262,9 @@ static void classify(sgt_cpu_backend *c, size_t first, size_t n, double scale)
 }
 
 /* Compute the head for n rows, from row `first` on, if sgt_head_run is not available. First compute
- * the logits, and from them the losses and the gradient of the logits. While this gradient is in
- * the cache, run the two matrix products that read it, which give the gradients of x and of the
- * weight. Return what sgt_head_run returns: the sum of squares of the weight's gradient. */
+ * the logits, and from them the losses and the gradient of the logits. Then, while this gradient is
+ * in the cache, compute the gradients of x and of the weight with two matrix products. Like
+ * sgt_head_run, return the sum of squares of the weight's gradient. */
 static double head_rows(sgt_cpu_backend *c, const char *x, const void *w, size_t first, size_t n,
                         double scale, int add)
 {

@@ -47,9 +47,11 @@ static void *during(sgt_cpu_backend *c, void *at, unsigned first, unsigned last)
 static void *always(sgt_cpu_backend *c, void *at) { return during(c, at, 0, UINT_MAX); }
 
 /* Declare when a block's buffer is in use. Part `first` of the step writes it, and the block's
- * forward and backward parts read it. `from`: the lowest sgt_recompute with which the block
- * recomputes the buffer's contents. If the block recomputes them, its backward part writes the
- * buffer again before it reads it, so the buffer is not in use between the two parts. */
+ * forward and backward parts read it.
+ *
+ * A block recomputes the buffer's contents if its sgt_recompute is `from` or higher. Then its
+ * backward part writes the buffer again before it reads it, so that the buffer is not in use
+ * between the two parts. */
 static void *kept(sgt_cpu_backend *c, const sgt_cpu_block *l, void *at, unsigned first,
                   sgt_recompute from)
 {
@@ -90,11 +92,12 @@ static void add_block(sgt_cpu_backend *c, sgt_cpu_block *l)
 }
 
 /* Lay out the gradients. Each tensor's gradient is declared as its own buffer, because the
- * gradients come into use one after another. The gradient of a matrix is in use from the matrix
- * product that writes it: first the head's, then those of the layers. The gradients of vectors and
- * embeddings are cleared when the backward pass begins. All gradients stay in use until the update.
- * (A deferred update reads them in the next forward pass, but updates are not deferred when unused
- * buffers are overwritten.) */
+ * gradients come into use one after another and stay in use until the update:
+ *   matrices            in use from the matrix product that writes the gradient: first the head's,
+ *                       then those of the layers
+ *   vectors, embeddings in use from the beginning of the backward pass, where they are cleared
+ * (A deferred update reads gradients in the next forward pass, but updates are not deferred when
+ * unused buffers are overwritten.) */
 static void add_gradients(sgt_cpu_backend *c, size_t flat)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -133,10 +136,9 @@ static void add_parameters(sgt_cpu_backend *c, size_t flat)
     end_kind(c, "moments");
 }
 
-/* Return the scratch memory of matrix products, for which the caller declares when it is in use.
- * Return NULL if matrix products need no scratch memory. buf.products is then a buffer of 0 bytes
- * with the same address as the next buffer, so that a declaration for this address would apply to
- * the wrong buffer. */
+/* Return the scratch memory of matrix products, so that the caller can declare when it is in use.
+ * Return NULL if matrix products need none. In this case, buf.products has 0 bytes and the same
+ * address as the next buffer, and a declaration for this address would apply to that buffer. */
 static void *products(const sgt_cpu_backend *c)
 {
     return sgt_gemm_scratch(c->shape.o.threads) ? c->buf.products : NULL;
@@ -158,8 +160,8 @@ static void add_head(sgt_cpu_backend *c)
     end_kind(c, "head");
 }
 
-/* Declare when the buffers that all layers share are in use in one layer's parts of a step.
- * `forward` and `backward` are the indexes of these parts. Some of the buffers are used in both,
+/* Declare when the buffers that all layers share are in use in one layer. `forward` and `backward`
+ * are the indexes of the layer's parts of a step. Some of the buffers are used in both parts,
  * others only in the backward part. */
 static void declare_work(sgt_cpu_backend *c, unsigned forward, unsigned backward)
 {

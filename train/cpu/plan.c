@@ -11,8 +11,10 @@
 #include "train/cpu/cpu_backend.h"
 #include "train/log/metrics.h"
 
-/* Plan the matrix products of one weight: one for the output (shape f), one for the gradient of the
- * input, and two for the gradient of the weight, of which one overwrites and one adds to it. */
+/* Plan the matrix products of one weight, with these shapes:
+ *   f   the output
+ *   dx  the gradient of the input
+ *   dw  the gradient of the weight: one product that overwrites it, and one that adds to it */
 static int plan(sgt_cpu_linear *g, const sgt_cpu_backend *c, sgt_gemm_shape f, sgt_gemm_shape dx,
                 sgt_gemm_shape dw, sgt_error *err)
 {
@@ -98,10 +100,10 @@ static int cut_pieces(sgt_cpu_update *u, const sgt_cpu_shape *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Fill in `shares` of each block: for each of the block's tensors, how many pieces a pass of the
- * optimizer must have completed before the entire tensor is updated. Only this rank's pieces are
- * counted. A pass begins with piece `turn`, the first piece after those of the token embedding,
- * which a pass updates last. */
+/* Fill in `shares` of each block: for each of its tensors, how many pieces an optimizer pass must
+ * have updated before the entire tensor is up to date. Only this rank's pieces are counted. A pass
+ * begins with piece `turn`, the first one after those of the token embedding, and ends with the
+ * token embedding's. */
 static void count_shares(sgt_cpu_backend *c)
 {
     sgt_tensor token;
@@ -331,15 +333,14 @@ int sgt_cpu_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds
 }
 
 /* MFUs of two runs can be compared only if they refer to the same peak speed, but each run measures
- * a slightly different peak. Therefore the first measured peak is stored in the cache folder, and
- * later runs use it. If a run measures a peak more than PEAK_FASTER times as high as the stored
- * one, the new peak replaces it: other programs must have used the cores when the stored one was
- * measured. */
+ * a slightly different one. Therefore the first measured peak is stored in the cache folder, and
+ * later runs use it. A peak that is more than PEAK_FASTER times as high replaces it: other programs
+ * must have used the cores when the stored one was measured. */
 #define PEAK_FASTER 1.1
 
-/* Set base.peak_flops to the peak stored for this machine. If no peak is stored, or if the new peak
- * is higher by the factor PEAK_FASTER, store the new peak instead. Without a cache folder, nothing
- * is stored. */
+/* Replace the measured base.peak_flops by the peak that is stored for this machine. If none is
+ * stored, or if the measured peak is more than PEAK_FASTER times as high, store the measured one
+ * instead. Without a cache folder, do nothing. */
 static void keep_peak(sgt_cpu_backend *c)
 {
     const char *folder = c->shape.o.cache;

@@ -16,14 +16,13 @@ struct sgt_cpu_group {
     sgt_ranks *r;
     size_t chunk; /* floats sent at a time */
     size_t buckets;
-    /* (buckets, ranks + 1) array. Each bucket is divided into one part for each rank. A row of the
-     * array describes one bucket: the index in buf.params at which each part begins, in ascending
-     * order, and then the index at which the bucket ends. */
+    /* (buckets, ranks + 1) array. Each bucket is divided into one part for each rank. Its row of
+     * the array holds the indexes in buf.params at which the parts begin, in ascending order, and
+     * then the index at which the bucket ends. */
     size_t *part;
-    /* 1: rotate which rank owns which part from bucket to bucket, so that no rank always owns the
-     * first part. Muon needs this because its parts consist of entire matrices, which differ in
-     * cost: with two ranks, the first part of a bucket needs twice as much arithmetic as the
-     * second. */
+    /* 1: change from bucket to bucket which rank owns the first part, and so on. Muon needs this
+     * because its parts consist of entire matrices, which differ in cost: with two ranks, the first
+     * part of a bucket needs twice as much arithmetic as the second. */
     int rotate;
     int reducing; /* 1: the last micro-step of the step is running */
 
@@ -122,9 +121,9 @@ static size_t longest_part(const sgt_cpu_group *g, size_t bucket)
     return longest;
 }
 
-/* Return the index in buf.params of the first float of a chunk. The chunk begins `at` floats after
- * the beginning of a rank's part of the bucket. Set *n to the number of floats in the chunk:
- * g->chunk, fewer at the end of the part, or 0 past it. */
+/* Return the index in buf.params at which a chunk begins: `at` floats after the beginning of a
+ * rank's part of the bucket. Set *n to the number of floats in the chunk: g->chunk, fewer at the
+ * end of the part, or 0 past it. */
 static size_t find_chunk(const sgt_cpu_group *g, size_t bucket, uint32_t rank, size_t at, size_t *n)
 {
     const size_t *part = part_of(g, bucket, rank);
@@ -227,8 +226,8 @@ void sgt_cpu_ranks_ready(sgt_cpu_backend *c)
 static int wait_for_sums(sgt_cpu_group *g, sgt_error *err)
 {
     pthread_mutex_lock(&g->lock);
-    /* Count all buckets as ready. The backward pass does this only in the micro-step with index
-     * shape.o.accum - 1, so if the step had fewer micro-steps, no bucket was counted. */
+    /* Count all buckets as ready. The backward pass counts them only in the micro-step with index
+     * shape.o.accum - 1. If the step had fewer micro-steps, it has counted none. */
     g->ready = g->buckets;
     pthread_cond_broadcast(&g->changed);
     while (g->rc == SGT_OK && g->summed < g->buckets) pthread_cond_wait(&g->changed, &g->lock);

@@ -13,10 +13,10 @@
 #include "kernels/moments.h"
 #include "train/cpu/cpu_backend.h"
 
-/* Update the n parameters at p from their gradients g, and update their moments m and v. `element`:
- * index in buf.params of the first of these parameters. bfloat16 moments are rounded with random
- * numbers, and `element` determines which ones. If `copy` is not NULL, AdamW also stores the new
- * parameters there in bfloat16. */
+/* Update the n parameters at p from their gradients g, and update their moments m and v. If `copy`
+ * is not NULL, AdamW also stores the new parameters there in bfloat16. `element` is the index in
+ * buf.params of the first parameter. It determines the random numbers with which bfloat16 moments
+ * are rounded. */
 static void optimize(const sgt_cpu_backend *c, size_t element, float *p, void *m, void *v,
                      const float *g, size_t n, int decay, uint16_t *copy)
 {
@@ -29,7 +29,7 @@ static void optimize(const sgt_cpu_backend *c, size_t element, float *p, void *m
 }
 
 /* Update piece i of a pass, unless Muon updates it. Also update the rounded copy of its parameters,
- * which matrix products read. If the optimizer's kernel cannot write the copy itself, update only
+ * which matrix products read. If the optimizer's kernel cannot write this copy, update only
  * SGT_UPDATE_FLOATS parameters at a time, and copy them while they are still in the L1 cache. */
 static void update_piece(void *backend, size_t i)
 {
@@ -107,8 +107,8 @@ static void adjust_scale(sgt_scaler *s, int overflow, int scaling)
     }
 }
 
-/* Return whether the step is a spike, so that its update must be skipped. The loss and the norm are
- * those of all ranks together, so all ranks come to the same result. */
+/* Return whether the step is a spike, whose update must be skipped. All ranks come to the same
+ * result, because the loss and the norm are those of all ranks together. */
 static int is_spike(sgt_cpu_step *s, double deviations, double norm)
 {
     if (!(deviations > 0) || !s->counted || !isfinite(s->loss_sum)) return 0;

@@ -24,8 +24,8 @@ static int open_cudnn(sgt_cuda_backend *c, sgt_error *err)
                                      .D = c->shape.D,
                                      .scale = c->shape.scale,
                                      .deterministic = c->o.deterministic};
-    /* Unless a self-check has shown that cuDNN's engines set their sums to 0 themselves, do it for
-     * them. The self-check itself leaves this to the engines. */
+    /* Clear cuDNN's sums of dQ before each backward pass, unless a self-check has shown that cuDNN
+     * does so itself. That self-check must leave it to cuDNN. */
     c->plan.clear_dq = !c->o.checking && (!v || strcmp(v->verdict, "ok") != 0);
     return sgt_cudnn_attention_open(&c->plan.cudnn, &o, err);
 }
@@ -39,9 +39,9 @@ static const char *left_out(const sgt_cuda_backend *c, const char *path, sgt_err
     return why->text;
 }
 
-/* Return which of our own two implementations of attention to use: the one for sm_90 (H100 and
- * H200) if the user's variants include it, it supports the head size, and it passed the self-check;
- * otherwise the one for all GPUs. */
+/* Return which of our own two implementations of attention to use. The one for sm_90 (H100 and
+ * H200) is used if it is among the user's variants, supports the head size, and passed the
+ * self-check. Otherwise the one for all GPUs is used. */
 static sgt_cuda_path our_path(const sgt_cuda_backend *c)
 {
     sgt_error why;
@@ -66,8 +66,8 @@ static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
     if (c->o.documents) return "--document-mask is not supported with cuDNN";
     if (sgt_verdict_out(c->o.verdicts, SGT_CHECK_CUDNN)) return left_out(c, SGT_CHECK_CUDNN, why);
     if (open_cudnn(c, why) == SGT_OK) {
-        /* cuDNN supports this shape. But if cuDNN supports none of the shapes that the self-check
-         * uses, the verdict is "absent": its results were never checked on this machine, so do not
+        /* cuDNN supports this shape, but perhaps none of the shapes that the self-check uses. The
+         * verdict is then "absent": cuDNN's results were never checked on this machine, so do not
          * use it. */
         if (!left_out(c, SGT_CHECK_CUDNN, why)) return NULL;
         sgt_cudnn_attention_close(c->plan.cudnn);
@@ -110,8 +110,10 @@ static int choose_named_path(sgt_cuda_backend *c, sgt_error *err)
 
 /* Choose the implementation for --attention. If both our kernels and cuDNN's can be used,
  * sgt_cuda_time_attention later chooses the faster ones. Timings vary, so two runs may use
- * different kernels. To exclude this, nothing is timed with --deterministic, and cuDNN's kernels
- * are used only if the user requested them by name, or if ours failed the self-check. */
+ * different kernels.
+ *
+ * With --deterministic, nothing is timed. cuDNN's kernels are then used only if the user requested
+ * them by name, or if ours failed the self-check. */
 int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_error own_space, cudnn_space;
@@ -176,9 +178,9 @@ int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err)
 
 /* ---- the implementations ---- */
 
-/* Report to CUPTI the number of floating-point operations in `products` matrix products. Each of
- * these products computes or reads a (T, T) matrix of scores, of which only half is counted,
- * because the causal mask excludes the other half. */
+/* Report to CUPTI the number of floating-point operations in `products` matrix products, each of
+ * which computes or reads a (T, T) matrix of scores. Only half of the matrix is counted, because
+ * the causal mask excludes the other half. */
 static void count_work(const sgt_cuda_backend *c, int products)
 {
     sgt_cupti_work(products * (double)c->shape.N * (double)c->shape.T * (double)c->shape.C, 0);
@@ -223,8 +225,8 @@ static void backward_cudnn(sgt_cuda_backend *c, const sgt_cuda_block *l, const s
 /* ---- naive attention: stores T x T scores, as frameworks without fused attention do ---- */
 
 /* Return the attention probabilities by which the values v are multiplied. Without dropout, these
- * are l->probs. With dropout, the probabilities after dropout are written to another buffer,
- * because the backward pass still needs those before dropout in l->probs. */
+ * are l->probs. With dropout, write the probabilities after dropout to a separate buffer, because
+ * the backward pass still needs those before dropout. */
 static const void *dropped(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a)
 {
     if (!a->drop) return l->probs;

@@ -2,18 +2,17 @@
  * is the gradient of the residual stream, to which each branch adds its gradient.
  *
  * The gradients of parameters are accumulated in float32 over the micro-steps of a step. They must
- * be 0 before the first micro-step, so the optimizer sets them to 0 when it has read them. If each
- * step has only one micro-step (plan.written), most gradients need not be set to 0: matrix products
- * overwrite the gradients of matrices, and zero_rest sets only the other gradients to 0, before the
- * backward pass. */
+ * be 0 before the first micro-step, so the optimizer sets them to 0 when it has read them. It does
+ * not if each step has only one micro-step (plan.written). Matrix products then overwrite the
+ * gradients of matrices, and zero_rest sets the other gradients to 0 before the backward pass. */
 #include "train/cuda/cuda_backend.h"
 #include "kernels/dropout.h"
 
 /* Arguments for the backward pass of a LayerNorm. Its result dx is the gradient of the residual
  * stream. The previous residual branch has added its output to this stream, so dx is also the
- * gradient of that output, and the column sums of dx are the bias gradient of the branch's last
- * matrix product. `bias` is the address of this bias gradient; NULL: no branch precedes this
- * LayerNorm. */
+ * gradient of that output. Therefore the column sums of dx are the bias gradient of the branch's
+ * last matrix product. `bias` is the address of this bias gradient, or NULL if no branch precedes
+ * this LayerNorm. */
 typedef struct norm {
     const void *x;
     const float *mean, *rstd;
@@ -24,8 +23,8 @@ typedef struct norm {
 
 /* Backward pass of a LayerNorm: from dln, the gradient of its output, compute the gradient of its
  * input x, and add it to dx. The kernel also adds the column sums of dx to the bias gradient of the
- * previous residual branch. With dropout or --no-fuse it does not, and branch_bias computes that
- * bias gradient. */
+ * previous residual branch, except with dropout or --no-fuse: branch_bias then computes that bias
+ * gradient. */
 static void layernorm(sgt_cuda_backend *c, const norm *n)
 {
     float *dw = c->flat.grads + n->w, *db = c->flat.grads + n->b;
@@ -77,9 +76,9 @@ static void bias_beside(sgt_cuda_backend *c, int which, const sgt_cuda_block *l)
  * stream `beside`, which becomes a parallel branch in a CUDA graph. dwide must not change until
  * rejoin is called.
  *
- * Of the two gradients, the one that is enqueued first gets the GPU's multiprocessors first.
- * Normally this is the bias gradient, which is short. With the variant bias-room it is the weight
- * gradient, which leaves some multiprocessors to the bias gradient. */
+ * The gradient that is enqueued first gets the GPU's multiprocessors first. Normally this is the
+ * bias gradient, which is short. With the variant bias-room it is the weight gradient, which leaves
+ * some multiprocessors to the bias gradient. */
 static void wide_gradients(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const void *x)
 {
     int weight_first = (c->plan.variants & SGT_VARIANT_BIAS_ROOM) != 0;

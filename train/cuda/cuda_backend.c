@@ -167,9 +167,9 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_b
                   : sgt_cuda_run(c, &c->queue.micro_graph, compute_micro_step, err);
     c->queue.micro_steps++;
     c->queue.open_step = 1 + last;
-    /* The caller may overwrite the rows that it passed base.hold calls ago, so wait until the
-     * device has copied those. The host waits here only if it has enqueued several micro-steps that
-     * the device has not run yet. */
+    /* After this call, the caller may overwrite the rows that it passed base.hold calls ago, so
+     * wait until the device has copied those. This blocks the host only if it has enqueued several
+     * micro-steps that the device has not run yet. */
     if (rc < 0 || k < c->base.hold) return rc;
     return sgt_cuda_event_finish(c->queue.copied[(k - c->base.hold) % SGT_CUDA_RING], err);
 }
@@ -253,9 +253,9 @@ static void pinned_free(void *ctx, void *p)
     sgt_cuda_host_free(p);
 }
 
-/* Return how many bytes the arena may use: the free device memory minus a reserve. The driver loads
- * the code of a kernel into device memory when the kernel is first launched, and would fail without
- * this reserve. */
+/* Return how many bytes the arena may use: the free device memory minus a reserve. Without this
+ * reserve, the driver could not load a kernel's code into device memory when the kernel is first
+ * launched. */
 static uint64_t room_on(const sgt_cuda_device *d)
 {
     uint64_t spare = d->memory / 64 < SPARE ? d->memory / 64 : SPARE;
@@ -263,15 +263,14 @@ static uint64_t room_on(const sgt_cuda_device *d)
 }
 
 /* Return the error that the arena does not fit in device memory, with advice for --batch-size.
- * `taken`: bytes that the backend itself has allocated already. The needed memory includes them, so
- * they are added to the free memory before the two are compared. */
+ * `taken`: bytes that the backend has already allocated. They are added to the free memory, because
+ * the needed memory includes them, too. */
 static int no_room(const sgt_cuda_backend *c, uint64_t taken, sgt_error *err)
 {
     const sgt_cuda_device *d = &c->device;
     uint64_t need = c->buf.used + SGT_CUDA_GEMM_WORKSPACE, room = room_on(d) + taken;
-    /* If room >= need, there is enough free memory in all, but not in one contiguous range. The
-     * length of the longest free range is unknown, so advise a batch that needs 1/64 less
-     * memory. */
+    /* If room >= need, enough memory is free, but not in one contiguous range. The length of the
+     * longest free range is unknown, so advise a batch that needs 1/64 less memory. */
     uint64_t most = room < need ? room : need - need / 64;
     uint32_t rows = sgt_cuda_most_rows(&c->o, most);
     char advice[96];

@@ -127,8 +127,8 @@ void sgt_cuda_forward(sgt_cuda_backend *c, int training)
 }
 
 /* Recompute the activations of a block before its backward pass. Do nothing for share_last, the
- * last block that recomputes: all such blocks store their activations in one buffer, which still
- * holds those of share_last when the backward pass begins. */
+ * last block that recomputes. All such blocks store their activations in the same memory, which
+ * still holds those of share_last when the backward pass begins. */
 void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
 {
     sgt_cuda_block *l = c->buf.blocks + layer;

@@ -13,8 +13,8 @@
 #include "kernels/dropout.h"
 
 #define ALIGN 256 /* alignment in bytes */
-/* Maximum number of positions in a micro-step. Kernels use int for indexes of positions, and these
- * may go somewhat beyond the last position, so the limit is half of what int can hold. */
+/* Maximum number of positions in a micro-step: half of what an int can hold. Kernels use int for
+ * indexes of positions, which may go somewhat beyond the last position. */
 #define MOST_POSITIONS (1 << 30)
 /* V is padded to a multiple of the width of a tile, so that the head's matrix products consist of
  * complete tiles. For example, 50,257 ids are padded to 50,304. */
@@ -35,9 +35,9 @@ static size_t bucket_of(const sgt_cuda_backend *c, size_t tensor, int vector)
 }
 
 /* Compute the offset of each tensor, and return the length of the flat arrays. Matrices come first,
- * so that weight decay applies to one range at the beginning of the arrays. The matrices of a layer
- * are adjacent. All vectors follow, in the model's order. Each bucket is padded, so that the parts
- * of all ranks are aligned. */
+ * those of a layer next to each other, so that weight decay applies to one range at the beginning.
+ * Vectors follow, in the model's order. Each bucket is padded, so that the parts of all ranks are
+ * aligned. */
 static size_t assign_offsets(sgt_cuda_backend *c)
 {
     size_t tensors = sgt_model_tensors(&c->model), at = 0, bucket = 0;
@@ -188,9 +188,11 @@ static void *during(sgt_cuda_backend *c, void *at, unsigned first, unsigned last
 static void *always(sgt_cuda_backend *c, void *at) { return during(c, at, 0, UINT_MAX); }
 
 /* Declare when a block's buffer is in use. Part `first` of the step writes it, and the block's
- * forward and backward parts read it. `from`: the lowest sgt_recompute with which the block
- * recomputes the buffer's contents. If the block recomputes them, its backward part writes the
- * buffer again before it reads it, so the buffer is not in use between the two parts. */
+ * forward and backward parts read it.
+ *
+ * A block recomputes the buffer's contents if its sgt_recompute is `from` or higher. Then its
+ * backward part writes the buffer again before it reads it, so that the buffer is not in use
+ * between the two parts. */
 static void *kept(sgt_cuda_backend *c, const sgt_cuda_block *l, void *at, unsigned first,
                   sgt_recompute from)
 {
@@ -336,8 +338,8 @@ static void *cudnn_space(sgt_cuda_backend *c)
                                                                : add_buffer(c, bytes);
 }
 
-/* Declare when the buffers that all layers share are in use in one layer's parts of a step.
- * `forward` and `backward` are the indexes of these parts. Some of the buffers are used in both,
+/* Declare when the buffers that all layers share are in use in one layer. `forward` and `backward`
+ * are the indexes of the layer's parts of a step. Some of the buffers are used in both parts,
  * others only in the backward part. cuDNN's workspace is declared here even if it shares the memory
  * of the logits. */
 static void declare_work(sgt_cuda_backend *c, unsigned forward, unsigned backward)
@@ -354,9 +356,9 @@ static void declare_work(sgt_cuda_backend *c, unsigned forward, unsigned backwar
     for (size_t i = 0; i < sizeof only / sizeof *only; i++) during(c, only[i], backward, backward);
 }
 
-/* For each kind of memory, set in[kind] to the number of bytes that are in use during part `part`
- * of a step, and after[kind] to the number that are still in use after that part. The workspace of
- * matrix products is a separate allocation, which is always in use. */
+/* For each kind of memory, set in[kind] to the number of bytes in use during part `part` of a step,
+ * and after[kind] to the number of bytes still in use after that part. The workspace of matrix
+ * products is a separate allocation, which is always in use. */
 static void live_count(const sgt_backend *b, unsigned part, int again, uint64_t in[SGT_LIVE_KINDS],
                        uint64_t after[SGT_LIVE_KINDS])
 {
@@ -417,9 +419,9 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c)
 
 /* ---- estimates before a run ---- */
 
-/* Return which implementation of attention to assume when memory is estimated without a device. Our
- * kernels and cuDNN's are taken to need the same amount of memory, so SGT_PATH_OWN stands for all
- * of them. Naive attention needs more. */
+/* Return which implementation of attention to assume when memory is estimated without a device.
+ * SGT_PATH_OWN stands for cuDNN's kernels, too, because these are assumed to need as much memory as
+ * ours. Naive attention needs more. */
 static sgt_cuda_path likely_path(const sgt_backend_options *o, size_t D)
 {
     if (o->attention == SGT_ATTENTION_NAIVE) return SGT_PATH_NAIVE;

@@ -91,9 +91,8 @@ static void *newton_schulz(const sgt_cuda_backend *c, int kind)
 }
 
 /* Get the range of elements that this rank owns in each matrix of kind `kind`. The range is the
- * same in every layer. Return its length, which is 0 if the rank owns nothing. Set *from to the
- * index of its first element in the matrix. Set *own to the index of that element in this rank's
- * arrays, for layer 0. */
+ * same in every layer. Return its length, or 0 if the rank owns nothing. Set *from to the index in
+ * the matrix of the first element, and *own to its index in this rank's arrays, for layer 0. */
 static size_t own_part(const sgt_cuda_backend *c, int kind, size_t *from, size_t *own)
 {
     const size_t *bucket = c->flat.bucket_at + SGT_BUCKET_BLOCKS;

@@ -6,9 +6,8 @@
 #include "train/cuda/cuda_backend.h"
 
 /* Peak speeds in TFLOP/s from NVIDIA's datasheets, without sparsity: in float32 without tensor
- * cores, in TF32, and in 16-bit types. An entry applies to devices whose names begin with the
- * entry's name. The first such entry is used, so of two names that begin alike, the longer one
- * comes first. */
+ * cores, in TF32, and in 16-bit types. The first entry is used whose name the device's name begins
+ * with, so "NVIDIA H100 NVL" must come before "NVIDIA H100". */
 static const struct {
     const char *name;
     double fp32, tf32, half;

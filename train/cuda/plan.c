@@ -60,7 +60,7 @@ static sgt_cuda_gemm_shape dw_shape(const sgt_cuda_backend *c, size_t in, size_t
 
 /* Plan the matrix products of one of a block's weights. The bias gradients of qkv and fc are
  * computed on another stream while dw runs. Normally dw occupies all multiprocessors until it ends,
- * so no other kernel can start meanwhile. With the variant bias-room, dw uses only ten of eleven
+ * so that no other kernel can start. With the variant bias-room, dw uses only ten of eleven
  * multiprocessors and leaves the rest (12 of an H100's 132) to the bias gradient. */
 static int plan_linear(sgt_cuda_backend *c, int which, sgt_error *err)
 {
@@ -95,9 +95,9 @@ static int plan_logits(sgt_cuda_backend *c, size_t rows, sgt_error *err)
 static const size_t chunks[] = {128, 256, SGT_CUDA_CHUNK};
 enum { CHUNKS = sizeof chunks / sizeof *chunks };
 
-/* Return candidate i for the number of rows for which the head computes logits at a time.
- * Candidates are in ascending order. The last one is N, which means all rows; without the variant
- * `head-chunks`, it is the only one. */
+/* Return candidate i, in ascending order, for the number of rows for which the head computes logits
+ * at a time. The last candidate is N, for all rows. Without the variant head-chunks, it is the only
+ * one. */
 static size_t head_choice(const sgt_cuda_backend *c, size_t i)
 {
     int may = c->plan.variants & SGT_VARIANT_HEAD_CHUNKS && i < CHUNKS;
@@ -105,8 +105,8 @@ static size_t head_choice(const sgt_cuda_backend *c, size_t i)
 }
 
 /* Plan the head's matrix products. For the logits, plan a product for every number of rows that
- * head_choice returns, to make sure that the library supports each of them. The last plan, for all
- * N rows, remains in use unless sgt_cuda_choose_head replaces it. */
+ * head_choice returns, to make sure that the library supports each of them. The last one, for all N
+ * rows, is used unless sgt_cuda_choose_head replaces it. */
 static int plan_head(sgt_cuda_backend *c, sgt_error *err)
 {
     size_t V = c->shape.rows_v, C = c->shape.C, N = c->shape.N;
@@ -137,9 +137,9 @@ static void plan_fused(sgt_cuda_planned *p, sgt_cuda_backend *c, const char *nam
 }
 
 /* Plan the matrix products with GELU as an epilogue, which the library offers only in GELU's tanh
- * form. Do not plan fc_gelu if a layer may recompute GELU. Recomputation uses our own kernel, whose
- * rounding differs from the library's. The results would then depend on which layers recompute, but
- * recomputation must not change a single bit. */
+ * form. Do not plan fc_gelu if a layer may recompute GELU. Our own kernel would do that, with
+ * different rounding, so that results would depend on which layers recompute. But recomputation
+ * must not change a single bit. */
 static void plan_gelu(sgt_cuda_backend *c)
 {
     const sgt_cuda_layer *fc = &sgt_cuda_layers[SGT_CUDA_FC],
@@ -193,9 +193,9 @@ int sgt_cuda_time(sgt_cuda_backend *c, void (*work)(sgt_cuda_backend *), float *
 
 static float ms_of(const sgt_cuda_planned *p) { return p->gemm ? sgt_cuda_gemm_ms(p->gemm) : 0; }
 
-/* Choose how GELU in the forward pass and its derivative in the backward pass are computed: as an
- * epilogue of a matrix product, or by a separate kernel. Time both ways and choose the one that is
- * faster on rank 0. If nothing is timed, use the epilogues. */
+/* Choose how GELU and, in the backward pass, its derivative are computed: as an epilogue of a
+ * matrix product, or by a separate kernel. Time both ways and choose the one that is faster on rank
+ * 0. If nothing is timed, use the epilogues. */
 int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
 {
     float forward, slope;

@@ -196,8 +196,10 @@ void sgt_cuda_ranks_gather_steps(sgt_cuda_backend *c)
 /* ---- state in and out ---- */
 
 /* A range of the complete flat array (the array that a single rank would have) that belongs to one
- * owner. rank: the owner; at: index of the range's first float in the owner's array, which contains
- * only the parts that this rank owns; n: number of floats. */
+ * owner:
+ *   rank  the owner
+ *   at    index of the range's first float in the owner's array, which has only the owner's parts
+ *   n     number of floats */
 typedef struct piece {
     size_t rank, at, n;
 } piece;
@@ -225,8 +227,8 @@ int sgt_cuda_ranks_put(sgt_cuda_backend *c, float *state, size_t at, size_t coun
     return rc;
 }
 
-/* Copy floats of a state to `to` on every rank. Each range is broadcast by its owner, into the
- * memory of the logits, which is not in use between micro-steps. From there it is copied to
+/* Copy floats of a state to `to` on every rank. The owner of each range broadcasts it to the memory
+ * of the logits, which is not in use between micro-steps. From there, the range is copied to
  * `to`. */
 int sgt_cuda_ranks_get(sgt_cuda_backend *c, const float *state, size_t at, size_t count, float *to,
                        sgt_error *err)

@@ -131,12 +131,12 @@ static double distance(const numbers *x, sgt_cuda_type type, const float *want, 
     return sqrt(off / all);
 }
 
-/* Return the largest relative error (see `distance`) that counts as correct. Each element of a
- * result is a sum of terms, each of which is rounded at most six times, and once more with dropout.
- * (In naive attention, what is rounded are the scores, the probabilities, the outputs, the
- * gradients of probabilities and of scores, and the result.) Because rounding errors have random
- * signs, the relative error of a sum is no larger than that of its terms. In float32, partial sums
- * of up to T or D terms are also rounded, for which T roundings are allowed. */
+/* Return the largest relative error (see `distance`) that counts as correct. Because rounding
+ * errors have random signs, the relative error of a sum is no larger than that of its terms. Each
+ * term of a result is rounded at most six times, and once more with dropout. (Naive attention
+ * rounds the scores, the probabilities, the outputs, the gradients of probabilities and of scores,
+ * and the result.) In float32, partial sums of up to T or D terms are also rounded, for which T
+ * roundings are allowed. */
 static double bound(const sgt_cuda_backend *c, const numbers *x)
 {
     int roundings = 6 + x->masked;
@@ -196,9 +196,8 @@ static void spoil(sgt_cuda_backend *c)
     sgt_cuda_copy(c->queue.compute, c->buf.cudnn_space, c->queue.staging, bytes);
 }
 
-/* Run both passes and compare their results. The memory for results is set to 0 first, so that the
- * check fails if a path writes nothing; otherwise, results of the path tried before might remain
- * there and pass. */
+/* Run both passes and compare their results. The memory for results is set to 0 first. Otherwise,
+ * if a path wrote nothing, results of the path tried before might remain there and pass. */
 static int both_passes(sgt_cuda_backend *c, numbers *x, sgt_error *err)
 {
     int rc = put(c, x, c->buf.blocks->qkv, x->qkv, 3 * x->one, err);

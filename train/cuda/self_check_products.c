@@ -52,7 +52,7 @@ typedef struct products {
 } products;
 
 /* Return the host copy of the array with index `array` (IN_A, ...). Of its BATCH matrices, return
- * the one that belongs to the product being compared, p->z. */
+ * the one for the product that is being compared (p->z). */
 static float *host(const products *p, int array)
 {
     return p->x + ((size_t)array * BATCH + p->z) * MATRIX;

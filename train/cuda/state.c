@@ -22,7 +22,7 @@ int sgt_cuda_stage(sgt_cuda_backend *c, float *device, float *to, const float *f
     return rc;
 }
 
-/* Return how many elements precede the tensor in this rank's m but not in its v: those of the
+/* Return how many elements precede the tensor in this rank's m but not in its v. They belong to the
  * matrices that Muon updates, which have no second moments. */
 static size_t without_second(const sgt_cuda_backend *c, size_t tensor)
 {
@@ -50,9 +50,9 @@ static float *state_at(sgt_cuda_backend *c, size_t *at, sgt_state what, size_t t
     return what == SGT_MOMENT2 ? flat[what] - without_second(c, tensor) : flat[what];
 }
 
-/* Return whether the optimizer has no such state for this tensor: SGD has no second moments, and
- * Muon has none for the tensors that it updates. Reads of such a state return zeros, and writes to
- * it are ignored. */
+/* Return whether the optimizer lacks the state `what` for this tensor: SGD has no second moments,
+ * and Muon has none for the tensors that it updates. Reads of such a state return zeros, and writes
+ * to it are ignored. */
 static int is_nothing(const sgt_cuda_backend *c, sgt_state what, size_t tensor)
 {
     return what == SGT_MOMENT2 && (c->o.optim.kind == SGT_SGD || sgt_cuda_by_muon(c, tensor));

@@ -24,10 +24,10 @@ static void end_range(const span *x)
     if (x->range.name) sgt_trace_span(x->trace, &x->range);
 }
 
-/* Add a kernel to the trace, and extend the bar of its range. The kernels of each stream arrive in
- * the order of their start times. A kernel may start before the previous one has ended. If these
- * two belong to different ranges, end the bar of the previous range where the new kernel starts,
- * because bars on a track must not overlap. */
+/* Add a kernel to the trace, and extend the bar of its range (a named part of a step). The kernels
+ * of each stream arrive in the order of their start times. A kernel may start before the previous
+ * one has ended. If the two belong to different ranges, end the previous range's bar where the new
+ * kernel starts, because bars on a track must not overlap. */
 static void show(void *ctx, const sgt_cupti_kernel *k)
 {
     span *x = ctx;

@@ -9,9 +9,9 @@ static void update_range(sgt_cuda_backend *c, size_t at, size_t n, size_t decaye
     void *copy = c->flat.own_copy ? (unsigned char *)c->flat.own_copy + at * c->shape.width : NULL;
     float *p = c->flat.params + at, *m = c->flat.m + at, *g = c->flat.own_grads + at;
     const sgt_optim *o = &c->o.optim;
-    /* For the trace: number of floats that the kernel reads or writes for each parameter. It reads
-     * and writes the parameter and each of its moments, which makes two floats for each of them. It
-     * reads the gradient and, unless plan.written is set, also writes a 0 to it. */
+    /* for the trace: number of floats that the kernel reads or writes for each parameter. It reads
+     * and writes the parameter and each of its moments, reads the gradient and, unless plan.written
+     * is set, writes a 0 to it. */
     size_t floats = (o->kind == SGT_SGD ? 5 : 7) + (c->plan.written ? 0 : 1);
     sgt_cupti_work(0, (double)(n * (floats * sizeof *p + (copy ? c->shape.width : 0))));
     if (o->kind == SGT_SGD) {

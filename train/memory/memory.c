@@ -29,9 +29,8 @@ typedef struct sizing {
     const sgt_trainer *t;
     sgt_backend_options o;
     uint64_t windows; /* number of rows that training reads per epoch; 0: the data is not known */
-    /* bytes of memory for data: either the preloaded shards (those for training and those for
-     * validation, each rounded up to whole huge pages) or a file of examples; plus the plan of
-     * packed rows */
+    /* bytes of memory for data: the preloaded shards (those for training and those for validation,
+     * each rounded up to whole huge pages) or a file of examples, plus the plan of packed rows */
     uint64_t data;
     /* bytes that the process uses before it opens the data and the backend; 0 if `room` is the
      * memory of a GPU, which does not contain these bytes */
@@ -79,8 +78,8 @@ static int measure_data(sizing *z, sgt_loader_info *info, sgt_error *err)
     z->windows = info->windows_per_epoch;
     z->evaluates = val > 0;
     if (sgt_config_examples(s)) z->data = sizeof(int32_t) * info->tokens;
-    /* if the data does not fit in memory, preloading falls back to mmap; mapped pages are in the
-     * page cache, which the kernel can reclaim, so they do not count */
+    /* If the data does not fit in memory, preloading falls back to mmap. Mapped pages do not count,
+     * because they are in the page cache, which the kernel can reclaim. */
     else if (s->loader == SGT_READER_PRELOAD) {
         const size_t width = sgt_id_width(info->vocab);
         const uint64_t room = sgt_memory_for_data(z->t);
@@ -118,8 +117,8 @@ static uint64_t writer_bytes(const sgt_model *m)
            (moments < SGT_SAFETENSORS_ROOM ? moments : SGT_SAFETENSORS_ROOM);
 }
 
-/* Return the size in bytes of the copy of the state, from which checkpoints are written in the
- * background. Return 0 if this rank makes no copy, because it writes no checkpoint, or only one
+/* Return the size in bytes of the copy of the state from which checkpoints are written in the
+ * background. Return 0 if this rank makes no copy: because it writes no checkpoint, or only one
  * after the last step. If the number of steps is not known yet, it is computed from the batch size
  * in z->o. (A smaller batch size gives more steps, so that a copy is more likely.) */
 static uint64_t copy_bytes(const sizing *z)
@@ -154,9 +153,9 @@ static int measure(const sizing *z, sgt_train_estimate *e, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return how many bytes of memory a run needs with `rows` rows on this rank, if layer l recomputes
- * levels[l] (an sgt_recompute), or all layers recompute z->o.recompute if `levels` is NULL. With
- * CUDA, this is GPU memory. Return UINT64_MAX if it cannot be computed. */
+/* Return how many bytes of memory a run needs with `rows` rows on this rank. Layer l recomputes
+ * levels[l] (an sgt_recompute) or, if `levels` is NULL, z->o.recompute. With CUDA, this is GPU
+ * memory. Return UINT64_MAX if it cannot be computed. */
 static uint64_t bytes_with(sizing *z, uint64_t rows, const uint8_t *levels)
 {
     sgt_train_estimate e;
@@ -258,8 +257,8 @@ static uint64_t most_rows(sizing *z, uint64_t most, const uint8_t *levels)
 }
 
 /* Set *batch to the largest batch size that fits in memory. With --recompute auto, this is the
- * largest batch that fits without any recomputation, because recomputing makes steps slower. Only
- * if not even one row fits without it, recomputation is considered. */
+ * largest batch that fits without recomputation, because recomputing makes steps slower.
+ * Recomputation is considered only if not even one row fits without it. */
 static int decide_rows(sizing *z, uint64_t *batch, sgt_error *err)
 {
     char need[32], room[64];
@@ -291,16 +290,17 @@ static int decide_rows(sizing *z, uint64_t *batch, sgt_error *err)
     return SGT_OK;
 }
 
-/* Choose what each layer recomputes, such that the run fits in memory and loses little time.
- * Compared with the memory that it saves, recomputing GELU and LayerNorm takes little time, but
- * recomputing an entire block takes much. Therefore first find the smallest number of layers that
- * must recompute their block if all other layers recompute GELU. Then, with that number of blocks,
- * find the smallest number of layers that must recompute GELU.
+/* Choose what each layer recomputes, such that the run fits in memory and loses little time. Return
+ * 0 if nothing fits, else 1.
  *
- * Layers that recompute their block come after those that recompute GELU. The reason is that the
- * last layer that recomputes anything need not do it, because its activations are still in memory
- * when the backward pass begins. This saves most time if it is a layer that would recompute its
- * block. Return 0 if nothing fits, else 1. */
+ * Recomputing GELU and LayerNorm takes little time for the memory that it saves, but recomputing an
+ * entire block takes much. Therefore first find the smallest number of layers that must recompute
+ * their block if all other layers recompute GELU. Then, with that number of blocks, find the
+ * smallest number of layers that must recompute GELU.
+ *
+ * Layers that recompute their block come last. The last layer that recomputes anything need not do
+ * it, because its activations are still in memory when the backward pass begins. This saves most
+ * time for a layer that recomputes its block. */
 static int choose_levels(sizing *z, uint64_t rows, uint32_t *gelu, uint32_t *block)
 {
     uint32_t L = z->o.model.layers;
@@ -343,7 +343,7 @@ static int fail_too_much(sizing *z, uint64_t rows, sgt_error *err)
                     format_room(z, room, sizeof room), format_cure(z, rows, cure, sizeof cure));
 }
 
-/* With --recompute auto, choose what each layer recomputes, for `rows` rows on this rank. Otherwise
+/* With --recompute auto, choose what each layer recomputes if this rank has `rows` rows. Otherwise
  * only check that the run stays within --memory-limit. */
 static int decide_levels(sizing *z, uint64_t rows, sgt_error *err)
 {
@@ -414,9 +414,9 @@ int sgt_memory_explain(sgt_trainer *t, const sgt_error *why, sgt_error *err)
     sizing z;
     char cure[128];
     uint64_t rows = t->s->batch / sgt_ranks_size(t->o->ranks);
-    /* When a backend runs out of memory, the data and the program have already been allocated, and
-     * the free memory is less by their size. Therefore do not count them as memory that the run
-     * still needs. */
+    /* When a backend runs out of memory, the data and the program are already in memory, and the
+     * free memory is less by their size. Therefore do not count them as memory that the run still
+     * needs. */
     int checked = t->s->recompute == SGT_RECOMPUTE_AUTO || size_run(&z, t, NULL) < 0;
     if (!checked) z.data = z.program = 0, find_free(&z);
     if (checked || bytes_with(&z, rows, NULL) <= z.room)
@@ -466,9 +466,9 @@ uint64_t sgt_train_estimate_activations(const sgt_train_estimate *e)
 
 /* ---- memory.jsonl ---- */
 
-/* The contents of memory.jsonl come from the backend's memory layout, which states which buffers
- * are in use in each part of a step. The layout is the same in every step, so nothing is measured
- * while steps run. */
+/* memory.jsonl is written from the backend's memory layout, which states which buffers are in use
+ * in each part of a step. The layout is the same in every step, so nothing is measured while steps
+ * run. */
 
 /* number of steps at the beginning of a call that memory.jsonl leaves out, because they may differ
  * from the steps after them */
