@@ -11,15 +11,14 @@
  *   p = p*(1 - lr*decay) - lr*0.2*sqrt(max(rows, columns))*X
  *
  * grad_scale makes the gradient a mean. It does not clip the gradient, because X is divided by its
- * norm whatever the gradient's norm is. Clipping would only give a step less weight in the momentum
- * than earlier steps have. Once |X| fell below 1e-7, it would also stop the matrices from
- * learning.
+ * norm anyway. Clipping would only give a step less weight in the momentum than earlier steps have.
+ * It could also make |X| smaller than 1e-7, and the matrices would then stop learning.
  *
- * The update of a transposed matrix is the transposed update. It therefore makes no difference that
- * weights are stored (in, out), as in GPT-2's Conv1D, and not (out, in). If a matrix has more rows
- * than columns, A = X'X and X (...) are used instead, because this A is smaller. GPT-2's fused qkv
- * weight, (C, 3C), is updated as a single matrix, because torch.optim.Muon takes each parameter as
- * it is stored. A model with separate weights for q, k and v would get a different update.
+ * The update of a transposed matrix is the transposed update. So weights may be stored (in, out),
+ * as in GPT-2's Conv1D, or (out, in). If a matrix has more rows than columns, A = X'X and X (...)
+ * are used instead, because this A is smaller. GPT-2's fused qkv weight, (C, 3C), is updated as a
+ * single matrix, because torch.optim.Muon takes each parameter as it is stored. A model with
+ * separate weights for q, k and v would get a different update.
  *
  *     sgt_muon_shape s = {.rows = C, .columns = 3 * C};
  *     s.memory = sgt_arena_take(&arena, sgt_muon_memory(&s), 1);

@@ -116,9 +116,9 @@ static size_t attention_scratch(size_t T, size_t D) { return attention_lay_out(N
 
 /* ---- packing ---- */
 
-/* How attention_pack_pair packs 32 x 32 floats of x into a pair. LEFT, RIGHT: left or right operand
- * of a matrix product that sums along the rows of x. LEFT_ACROSS, RIGHT_ACROSS: left or right
- * operand of a matrix product that sums down the columns of x. */
+/* How attention_pack_pair packs 32 x 32 floats of x into a pair: as the left or right operand of a
+ * matrix product. LEFT and RIGHT are for products that sum along the rows of x, LEFT_ACROSS and
+ * RIGHT_ACROSS for products that sum down its columns. */
 enum { LEFT, LEFT_ACROSS, RIGHT, RIGHT_ACROSS };
 
 SGT_INLINE vf attention_load(const float *x, size_t ld, size_t row, size_t rows, size_t column,

@@ -47,8 +47,8 @@
 
 enum {
     COLUMNS = 512, /* maximum number of columns of x that a task for dx or dw computes */
-    /* A task for dw sums over the rows of x in steps of 32 rows. After this number of steps, it
-     * stores the sums from the tiles to memory and goes on with the next block of dw. */
+    /* number of steps, of 32 rows of x each, after which a task for dw stores its sums from the
+     * tiles to memory and continues with the next block of dw */
     STEPS = 16,
     STEPS_BYTES = STEPS * PAIR
 };
@@ -377,9 +377,9 @@ static void add_part(const head *r, size_t p, const char *left, size_t b, size_t
     }
 }
 
-/* Add to dx' the terms of all mixed parts if `mixed` is 1, or the terms of all other parts if it is
- * 0. Compute row blocks b0 .. b0 + rows - 1 and column blocks c0 .. c0 + wide - 1, where a block
- * has SIDE rows or columns. */
+/* Add the terms of all parts of one kind to dx': of the mixed parts (which have their own factors)
+ * if `mixed` is 1, of the other parts if it is 0. Compute row blocks b0 .. b0 + rows - 1 and column
+ * blocks c0 .. c0 + wide - 1, where a block has SIDE rows or columns. */
 static void add_parts(const head *r, int mixed, size_t b0, size_t rows, size_t c0, size_t wide)
 {
     char *left = own_scratch(r);

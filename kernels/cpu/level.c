@@ -422,8 +422,8 @@ static void dropout(float *out, const float *x, size_t n, const sgt_dropout *d)
 
 /* ---- GELU ---- */
 
-/* GELU and its derivative, for the W elements of a vector. Both forms of GELU (tanh and erf) are
- * x*Phi(x), where Phi is the distribution function of the normal distribution, or its
+/* GELU and its derivative, for the W elements of a vector. Both forms of GELU are x*Phi(x). With
+ * erf, Phi is the distribution function of the normal distribution; with tanh, it is an
  * approximation. The error of a result is a few times its rounding error. */
 
 /* Return exp(-2u), from which GELU computes 0.5 (1 + tanh u) as 1 / (1 + exp(-2u)). This formula

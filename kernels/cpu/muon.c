@@ -15,9 +15,10 @@ struct sgt_muon {
     int threads;
     /* n: the smaller of rows and columns; count: number of elements of the matrix */
     size_t n, count;
-    /* Matrix products, named after their results: gram is A = X X', square is A A, product is B X.
-     * If X has more rows than columns, gram is A = X'X and product is X B, so that A and B are
-     * small. */
+    /* Matrix products, named after their results:
+     *   gram     A = X X', or X'X if X has more rows than columns, so that A is small
+     *   square   A A
+     *   product  B X, or X B if X has more rows than columns */
     sgt_gemm *gram, *square, *product;
     float *x, *y;        /* (rows, columns) */
     float *a, *b;        /* (n, n) */

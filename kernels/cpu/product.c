@@ -1,6 +1,6 @@
-/* product.c: the matrix product (sgt_product) and the softmax (sgt_softmax) of one CPU level. It is
- * compiled once per level for float32, and once more with AVX-512 for bfloat16 (SGT_FOR_bf16).
- * kernels/NOTES.md has measurements. */
+/* product.c: the matrix product (sgt_product) and the softmax (sgt_softmax) of one CPU level (plain
+ * C, AVX2 or AVX-512). It is compiled once per level for float32, and once more with AVX-512 for
+ * bfloat16 (SGT_FOR_bf16). kernels/NOTES.md has measurements. */
 #ifndef SGT_NAME
 #define SGT_NAME(f) f##_plain
 #endif

@@ -130,8 +130,8 @@ static double finish(const block *q, const float *sum, size_t i, size_t rows, si
     return total;
 }
 
-/* Compute up to SIDE rows of the block, from row i of C on: one row of units. If `squares` is not
- * NULL, set squares[v] to the sum of squares of unit v. */
+/* Compute one row of units (32 x 32 elements each) of the block: up to SIDE rows, from row i of C
+ * on. If `squares` is not NULL, set squares[v] to the sum of squares of unit v. */
 static void row_of_units(const block *q, size_t i, size_t rows, double *squares)
 {
     for (size_t p = 0; p < q->steps; p += NEAR) {
@@ -147,8 +147,8 @@ static void row_of_units(const block *q, size_t i, size_t rows, double *squares)
     }
 }
 
-/* Return whether C is written with non-temporal stores. If A is transposed, C is the gradient of a
- * weight, which is not read before the end of the backward pass. */
+/* Return whether C is written with non-temporal stores. They are used only if A is transposed: C is
+ * then the gradient of a weight, which is not read before the end of the backward pass. */
 static int streams(const sgt_gemm_shape *s, const float *c)
 {
     return s->trans_a && !s->accumulate && units(s->k) <= DEEP && s->ldc % W == 0 &&

@@ -1,6 +1,6 @@
-/* simd.h: vectors of W floats, as wide as the instruction set allows for which the including file
- * is compiled. Each kernel is written once and compiled once per level: 16 lanes with AVX-512, 8
- * with AVX2 and FMA, 4 in plain C (the compiler's own vectors, for any machine).
+/* simd.h: vectors of W floats, as wide as the instruction set for which the including file is
+ * compiled. Each kernel is written once and compiled once per level: 16 lanes with AVX-512, 8 with
+ * AVX2 and FMA, 4 in plain C (the compiler's own vectors, for any machine).
  *
  *     vf sum = vset(0);
  *     for (size_t i = 0; i < n; i += W) sum += i + W <= n ? vload(x + i) : vload_n(x + i, n - i);

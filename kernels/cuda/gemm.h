@@ -24,8 +24,8 @@ extern "C" {
 #endif
 
 /* The operation that turns x into D. x is the matrix product, plus the old D if `accumulate` is
- * set. The library may round the matrix product to D's type before it adds the old D, and round x
- * before the operation. On an H100, some algorithms of cuBLASLt 13.1 do so. */
+ * set. The library may round to D's type more than once: the matrix product before it adds the old
+ * D, and x before the operation. On an H100, some algorithms of cuBLASLt 13.1 do so. */
 typedef enum sgt_cuda_epilogue {
     SGT_EPILOGUE_NONE, /* D = x */
     /* D = x + bias; bias (n) has `out`'s type and is read */
@@ -42,8 +42,7 @@ typedef struct sgt_cuda_gemm_shape {
     /* trans_a is 1 if A is stored as (k, m), 0 if as (m, k). trans_b is 1 if B is stored as (n, k),
      * 0 if as (k, n). */
     int trans_a, trans_b;
-    /* distance from the start of one row to the start of the next in A, B and D as they are stored,
-     * in elements; rows of aux have the same distance as those of D */
+    /* row strides of A, B and D as they are stored, in elements; aux has the row stride of D */
     size_t lda, ldb, ldd;
     sgt_cuda_type type, out; /* type: of A and B; out: of D */
     int tf32;                /* 1: tensor cores may round float32 operands to TF32 */

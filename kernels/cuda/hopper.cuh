@@ -24,7 +24,7 @@
 namespace dev
 {
 
-/* What TMA must know of a tensor in global memory: address, type, sizes, strides, and the box to
+/* Description of a tensor in global memory for TMA: address, type, sizes, strides, and the box to
  * copy. tensor_map creates it. A kernel must take it as a const __grid_constant__ parameter. */
 using TensorMap = CUtensorMap;
 

@@ -1,9 +1,8 @@
 /* cpu_backend.h: internals of the CPU backend. Only files in train/cpu include it.
  *
- * B rows of T tokens are N = B*T positions. The number of threads does not change a single bit of
- * the results. To achieve this, loops are divided into tiles whose size depends only on these
- * shapes, and the partial sums of tiles are added in the order of the tiles. Nothing is allocated
- * after open.
+ * B rows of T tokens are N = B*T positions. Results do not depend on the number of threads. To
+ * achieve this, loops are divided into tiles whose size depends only on these shapes, and the
+ * partial sums of tiles are added in the order of the tiles. Nothing is allocated after open.
  *
  * In bf16 and fp16, every operand of a matrix product is rounded as soon as it is computed:
  * weights, LayerNorm outputs, qkv, attention's output, input and output of GELU, and the gradient
@@ -13,11 +12,12 @@
  * the incoming gradient.
  *
  * If the CPU does not multiply bfloat16 itself, rounded numbers are stored as float32. If it does,
- * weights are packed into bfloat16 once per update. Activations that only matrix products read are
- * stored in bfloat16, and each row is packed as soon as it is computed. The same holds for the
- * gradients of matrix products' outputs, whose column sums are the bias gradients. Attention's
- * output and the last LayerNorm's output are also read in float32, so they are packed just before a
- * matrix product. */
+ * they are packed into bfloat16:
+ *   - weights: once per update
+ *   - activations that only matrix products read, and gradients of matrix products' outputs: each
+ *     row as soon as it is computed
+ *   - the outputs of attention and of the last LayerNorm, which are also read in float32: just
+ *     before a matrix product */
 #ifndef SGT_CPU_BACKEND_H
 #define SGT_CPU_BACKEND_H
 

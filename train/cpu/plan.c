@@ -229,8 +229,9 @@ static int map_arena(sgt_cpu_backend *c, sgt_error *err)
     return SGT_OK;
 }
 
-/* Set base.level to the name of the kernels, on which the last bits of results depend. Give a
- * notice if operands are rounded to the requested precision but multiplied in float32. */
+/* Set base.level to the name of the kernels in use, because the last bits of results depend on
+ * them. Give a notice if operands are rounded to the requested precision but multiplied in
+ * float32. */
 static void name_level(sgt_cpu_backend *c, const sgt_notice *notice)
 {
     int n = snprintf(c->report.level, sizeof c->report.level, "%s%s", c->shape.k->level,

@@ -67,7 +67,8 @@ static size_t tensors_of(const sgt_model *m, size_t bucket, size_t *n)
 }
 
 /* Divide a bucket into one part for each rank, as evenly as possible. A part must begin where a
- * piece of the optimizer begins, but not inside a matrix that Muon updates. */
+ * piece (the range that one optimizer task updates) begins, but not inside a matrix that Muon
+ * updates. */
 static void divide(const sgt_cpu_group *g, const sgt_model *m, const sgt_cpu_update *u,
                    size_t bucket)
 {

@@ -65,8 +65,8 @@ int sgt_cuda_ranks_open(sgt_cuda_backend *c, sgt_error *err)
 }
 
 /* Disconnect from the other ranks. If a rank has failed, abort NCCL's communicator, because its
- * calls would otherwise wait forever for the failed rank. Even the abort may hang on a faulty
- * device; in that case, the program's watch over its ranks (ranks.h) ends the process. */
+ * calls would otherwise wait forever for that rank. Even the abort may hang on a faulty device; the
+ * program's watch over its ranks (ranks.h) then ends the process. */
 void sgt_cuda_ranks_leave(sgt_cuda_backend *c)
 {
     struct sgt_cuda_group *g = c->group;

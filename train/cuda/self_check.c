@@ -1,7 +1,8 @@
-/* self_check.c: the table of the paths (kernels and libraries) that the self-check tests, the memory
- * and inputs of its checks, and the line that identifies the machine for which its verdicts are
- * valid. On a machine with an H100 (2026-11-26), all checks together took 8 s the first time and
- * 4 s later. If kernels are emulated on the CPU, the time limits are longer (sgt_cuda_patience). */
+/* self_check.c: the table of the paths (kernels and libraries) that the self-check tests, the
+ * memory and inputs of its checks, and the line that identifies the machine for which its verdicts
+ * are valid. On a machine with an H100 (2026-11-26), all checks together took 8 s the first time
+ * and 4 s later. If kernels are emulated on the CPU, the time limits are longer
+ * (sgt_cuda_patience). */
 #include "train/cuda/self_check.h"
 
 #include <dlfcn.h>
@@ -68,9 +69,10 @@ const char *sgt_check_type(sgt_cuda_type type)
 
 /* ---- the table of paths ---- */
 
-/* The paths, in the order in which they are tried. A path comes after all paths that it uses
- * itself. `seconds` is the time limit for trying a path. The limit of the first path includes the
- * time to load the kernels and cuBLASLt, and that of cuDNN the time to compile its kernels. */
+/* The paths (kernels and libraries), in the order in which they are tried. A path comes after all
+ * paths that it uses itself. `seconds` is the time limit for trying a path. The limit of the first
+ * path includes the time to load the kernels and cuBLASLt, and that of cuDNN the time to compile
+ * its kernels. */
 static const struct row {
     const char *name;
     int seconds;

@@ -1,7 +1,7 @@
-/* self_check.h: the self-check of the CUDA backend. It tests every path whose results only hardware
- * can confirm. A path is run with small inputs, and its results are compared with plain sums in
- * double on the host. Each path is a row of the table in self_check.c: a name, a time limit in
- * seconds, and a function that returns
+/* self_check.h: the self-check of the CUDA backend. A path is a kernel or a library that a step may
+ * use. The self-check tests every path whose results only hardware can confirm. A path is run with
+ * small inputs, and its results are compared with plain sums in double on the host. Each path is a
+ * row of the table in self_check.c: a name, a time limit in seconds, and a function that returns
  *
  *     SGT_OK            if the results are right
  *     SGT_EUNSUPPORTED  if this machine, card or library does not have the path

@@ -13,10 +13,12 @@
 #include "train/cuda/self_check.h"
 
 /* Values of T (tokens per row) in the checks. All are multiples of 8, because matrix products
- * require rows of T elements to be aligned to 16 bytes. SHORT and LONG are not multiples of a
- * tile's rows, so that the last, incomplete tile is tested. LONG is three tiles of 128 keys and a
- * remainder, so that every loop over tiles runs several times and reuses its buffers. EVEN is a
- * multiple of 128, which cuDNN up to 9.15.0 requires. SHORT is used with two rows and two heads.
+ * require rows of T elements to be aligned to 16 bytes.
+ *   SHORT  used with two rows and two heads
+ *   EVEN   a multiple of 128, which cuDNN up to 9.15.0 requires
+ *   LONG   three tiles of 128 keys and a remainder, so that every loop over tiles runs several
+ *          times and reuses its buffers
+ * SHORT and LONG are not multiples of a tile's rows, so that the last, incomplete tile is tested.
  * LONG and EVEN are used with one row and one head, because kernels/ref takes 11 times as long for
  * one of their heads as for one of SHORT. */
 enum { SHORT = 120, EVEN = 384, LONG = 392 };
@@ -247,8 +249,8 @@ static int check(numbers *x, int device, const setting *s, sgt_error *err)
     return rc;
 }
 
-/* cuDNN is used only if EVEN gives correct results. If cuDNN rejects SHORT, it also rejects
- * training runs whose number of tokens per row is not a multiple of 128. */
+/* In the settings of cuDNN, every check with EVEN tokens per row must succeed. The check with SHORT
+ * may find that cuDNN does not support it, because SHORT is not a multiple of 128. */
 static const setting settings[] = {{SGT_CHECK_OWN, SGT_PRECISION_BF16, 64, SHORT, 0, 0},
                                    {SGT_CHECK_OWN, SGT_PRECISION_FP16, 64, SHORT, 0, 0},
                                    {SGT_CHECK_OWN, SGT_PRECISION_FP32, 64, SHORT, 0, 0},
