@@ -159,10 +159,12 @@ static int append_document(const sgt_loader *l, sgt_pieces *b, sgt_window docume
     return 1;
 }
 
-/* Append to *b the pieces of all documents in one row. *row is the row as the sampler drew it. For
- * sampling `documents`, the row is a single document, and row->offset is its index among the
- * documents that begin in its shard. For `packed`, row->offset is the index of the row among the
- * packed rows of the shard's set. Return 0 if out of memory. */
+/* Append to *b the pieces of all documents in one row. *row is the row as the sampler drew it, and
+ * row->offset depends on the sampling:
+ * - documents: index of the row's only document among the documents that begin in its shard
+ * - packed: index of the row among the packed rows of the shard's set
+ *
+ * Return 0 if out of memory. */
 static int append_row(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, const sgt_window *row)
 {
     if (!l->packs) {

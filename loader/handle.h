@@ -22,7 +22,7 @@ struct sgt_loader {
      * planned; the rest is freed */
     sgt_documents documents;
     /* (set_count): one plan per set, which assigns the set's documents to packed rows; NULL unless
-     * the sampling is packed */
+     * the sampling is `packed` */
     sgt_pack *packs;
     sgt_mix mix;
     const sgt_reader_ops *ops;

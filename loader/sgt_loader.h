@@ -54,7 +54,7 @@ typedef enum sgt_sampling {
     /* (default) each epoch has every window once, in an order that depends on the seed */
     SGT_SAMPLING_SHUFFLE,
     SGT_SAMPLING_RANDOM, /* each row starts at a uniformly drawn token, with replacement */
-    /* as shuffle, but blocks of consecutive windows stay together, which the uring reader reads
+    /* as shuffle, but blocks of consecutive windows stay together, which the reader `uring` reads
      * ahead */
     SGT_SAMPLING_BLOCK,
     SGT_SAMPLING_SEQUENTIAL, /* the windows at tokens 0, T, 2T, ... of each shard in turn */
@@ -112,7 +112,7 @@ typedef struct sgt_loader_options {
     /* Reading them */
     sgt_reader reader;
     /* what to do if memory is too small for the preloaded copies of all processes. 1: use the
-     * reader mmap instead and give a notice; 0: fail with SGT_ENOMEM */
+     * reader `mmap` instead and give a notice; 0: fail with SGT_ENOMEM */
     int may_map;
     /* processes on this machine that open the data at the same time; default 1 */
     uint32_t copies;
@@ -128,7 +128,7 @@ typedef struct sgt_cursor sgt_cursor;
 
 /* Open folders of shards (with or without a manifest) and single shards, of sgt, llm.c,
  * modded-nanogpt, nanoGPT and Megatron-LM (see shards/shard.h). Checks the headers and sizes of all
- * shards. Ids are checked when they are read, which the preload reader does during this call. On
+ * shards. Ids are checked when they are read, which the reader `preload` does during this call. On
  * failure *out is unchanged. The message of SGT_EFORMAT names the shard and the offset. */
 int sgt_loader_open(sgt_loader **out, const sgt_loader_options *o, sgt_error *err);
 void sgt_loader_close(sgt_loader *l); /* Close its cursors and streams first. NULL is allowed. */
@@ -147,7 +147,8 @@ typedef struct sgt_loader_info {
     /* number of used shards; number of shards skipped because they are too short for one window */
     uint64_t shards, skipped;
     /* rows in one epoch, summed over all sets (with several sets, some windows may occur twice in
-     * that many rows). For sampling packed, later epochs may have one or two rows more or fewer */
+     * that many rows). For sampling `packed`, later epochs may have one or two rows more or
+     * fewer */
     uint64_t windows_per_epoch;
     /* batch and seq: B and T, with defaults filled in; vocab: exclusive upper bound of ids */
     uint32_t batch, seq, vocab;
@@ -158,8 +159,8 @@ typedef struct sgt_loader_info {
     uint64_t hash;        /* identifies the data and the sets' shares (shards/set.h) */
     uint64_t fingerprint; /* of the vocabulary (sgt_vocab_fingerprint); 0: unknown */
     int64_t eot;          /* end-of-text id that the shards or the manifest state; -1: unknown */
-    /* documents that begin in the used shards, if the sampling is documents or packed, or if the
-     * option `documents` is set and every shard has an .idx file; otherwise 0 */
+    /* documents that begin in the used shards, if the sampling is `documents` or `packed`, or if
+     * the option `documents` is set and every shard has an .idx file; otherwise 0 */
     uint64_t documents;
     /* for SGT_SAMPLING_PACKED: tokens of all documents; how many of them are cropped */
     uint64_t packed_tokens, cropped;
@@ -199,7 +200,7 @@ typedef struct sgt_loader_state {
     uint64_t hash, tokens; /* hash and number of tokens of the data, as in sgt_loader_info */
     uint64_t seed;         /* seed. This and the following fields are as in sgt_loader_options */
     sgt_sampling sampling;
-    uint32_t seq, pad, reserved; /* pad: 0 unless the sampling is documents; reserved: 0 */
+    uint32_t seq, pad, reserved; /* pad: 0 unless the sampling is `documents`; reserved: 0 */
 } sgt_loader_state;
 
 /* Fill in *s for a run whose next batch is batch `next`. */
@@ -229,7 +230,7 @@ typedef struct sgt_loader_batch {
     /* ids, (local_batch, T) each. targets[i] is the token after inputs[i], or SGT_IGNORED at
      * padding. For SGT_OUTPUT_U16 and _I32_ROWS: inputs is (local_batch, T+1), targets is NULL */
     void *inputs, *targets;
-    uint32_t *lengths; /* (local_batch): tokens that are not padding; only for sampling documents */
+    uint32_t *lengths; /* (local_batch): tokens that are not padding; only for `documents` */
     /* document starts: NULL unless options.documents is set. In row r, documents begin at the
      * tokens starts[row_starts[r]] ... starts[row_starts[r + 1] - 1], in ascending order, each from
      * 0 to T. They come from SHARD.idx; without that file, they are the row's end-of-text ids */

@@ -1,6 +1,6 @@
-/* cpu.h: the CPU's instruction sets and cores. sgt_cpu() returns a level, by which each library
- * chooses its fast functions. The level is detected at the first call. A program may lower it
- * before that with sgt_cpu_limit (the option --cpu). */
+/* cpu.h: the CPU's instruction sets and cores. sgt_cpu() returns a level, such as AVX2, by which
+ * each library chooses its fast functions. The first call detects the level. Before that, a program
+ * may limit it with sgt_cpu_limit (the option --cpu). */
 #ifndef SGT_BASE_CPU_H
 #define SGT_BASE_CPU_H
 

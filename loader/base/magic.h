@@ -32,9 +32,9 @@ typedef struct sgt_magic {
  * unknown. */
 const sgt_magic *sgt_magic_of(const uint8_t *p, size_t n);
 
-/* Return the format of a file that begins with p[n] if the file has a byte order mark of UTF-16 or
- * UTF-32, or seems to consist of 16-bit or 32-bit units. Otherwise return NULL. `whole` is 1 if
- * p[n] is the entire file. */
+/* Return the format of a file that begins with p[n] if it has a byte order mark of UTF-16 or
+ * UTF-32, or seems to consist of numbers or characters of 16 or 32 bits. Otherwise return NULL.
+ * `whole` is 1 if p[n] is the entire file. */
 const sgt_magic *sgt_magic_wide(const uint8_t *p, size_t n, int whole);
 
 #endif

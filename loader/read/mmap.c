@@ -304,11 +304,11 @@ static int open_cursor(void **out, void *p, sgt_error *err)
 
 /* ---- files cut short ---- */
 
-/* Fail if a window extends beyond the first byte that could not be read. (Windows that end before
- * that byte are intact. Therefore, after a prefetch thread has reached the missing bytes, a stream
- * can still deliver the batches before them.) If a file was cut short in the middle of a page,
- * reading the rest of that page raises no signal but returns zeros. Therefore, if a window ends in
- * id 0, also check whether the file has become shorter. */
+/* Fail if a window extends beyond the first byte that could not be read. (Windows before that byte
+ * are intact, so a stream can still deliver batches of such windows, even after a prefetch thread
+ * has reached the missing bytes.) If a file was cut short in the middle of a page, reading the rest
+ * of that page raises no signal but returns zeros. Therefore, if a window ends in id 0, also check
+ * whether the file has become shorter. */
 static int verify(void *p, const sgt_window *windows, uint32_t n, const void **tokens,
                   sgt_error *err)
 {

@@ -13,8 +13,8 @@
  * the reader has no use for it. The caller must fetch announced windows in the order of the
  * announcements: each fetch asks for exactly the windows of one call of expect, in the same order.
  * expect is cheap and never waits. If it returns 0, there is no room now, and the caller should
- * announce the windows again after the next fetch. A call with n = 0 cancels all announcements. It
- * is required before the caller fetches any other windows. */
+ * announce the windows again after the next fetch. A call with n = 0 cancels all announcements.
+ * Such a call is required before the caller fetches other windows. */
 #ifndef SGT_READER_H
 #define SGT_READER_H
 
@@ -30,7 +30,7 @@ typedef struct sgt_reader_ops {
      * windows of each batch, and must outlive the reader. If files are read in an unusual way, set
      * *remark to a constant text such as "through the page cache". If this machine lacks something
      * that the reader needs, return SGT_EUNSUPPORTED with the reason in *err. The caller then opens
-     * the reader mmap instead. */
+     * the reader `mmap` instead. */
     int (*open)(void **reader, const char **remark, const sgt_set *set, const sgt_loader_options *o,
                 const sgt_mix *mix, sgt_error *err);
     void (*close)(void *reader);

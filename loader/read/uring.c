@@ -1,7 +1,7 @@
 /* uring.c: the reader that reads windows with io_uring, bypassing the page cache, for sets larger
  * than memory. While the rows of the current batch are written, the windows of announced batches
  * are read. Rows are copied directly from the memory into which the disk has written. If io_uring
- * is unavailable, the reader mmap is used instead.
+ * is unavailable, the reader `mmap` is used instead.
  *
  * A cursor has a ring of `places`. A place holds the reads and the memory for the windows of one
  * fetch. One place is current: it belongs to the last fetch. The places after it belong to the

@@ -22,8 +22,8 @@ typedef struct sgt_rows {
     const char *level; /* "plain", "avx2", "avx512", "neon" */
     uint32_t (*largest)(size_t width, const void *src, size_t n);
     /* Write n ids of a row: first[i] = src[i] for i < n. If the output has targets, also second[i]
-     * = src[i + 1], which reads src[0 ... n]. Width 4 does not allow SGT_OUTPUT_U16. Returns the
-     * largest id */
+     * = src[i + 1], which reads src[0 ... n]. Ids of 4 bytes do not allow SGT_OUTPUT_U16. Returns
+     * the largest id */
     sgt_write_row *write;
 } sgt_rows;
 

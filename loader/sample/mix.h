@@ -60,8 +60,8 @@ typedef struct sgt_mix {
     uint64_t windows;        /* sum over all sets of the number of windows in an epoch of the set */
 } sgt_mix;
 
-/* A cache of the values that all rows of one turn have in common, so that they are not computed for
- * every row. Each thread has its own cache, zeroed at first. */
+/* A cache of the values that all rows of one turn (64 consecutive rows) share, so that they are not
+ * computed for every row. Each thread has its own cache, zeroed at first. */
 typedef struct sgt_mix_memo {
     uint64_t turns;             /* 1 + index of the cached turn; 0: none */
     uint16_t set[SGT_MIX_TURN]; /* set of each row of the turn */
@@ -92,7 +92,7 @@ static inline size_t sgt_mix_memo_bytes(const sgt_mix *m)
 uint32_t sgt_mix_row(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_t *own);
 
 /* Return the window of row `row`. Its `shard` is an index into the shards of all sets. For
- * samplings documents and packed, see sgt_sampler_window. */
+ * samplings `documents` and `packed`, see sgt_sampler_window. */
 sgt_window sgt_mix_window(const sgt_mix *m, uint64_t row);
 
 /* Set windows[i] to the window of row `row` + i * step, for i < n. */

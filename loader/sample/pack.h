@@ -77,9 +77,9 @@ typedef struct sgt_pack_run {
     uint64_t row, item;
 } sgt_pack_run;
 
-/* An item of a run: `count` documents of size `size` in each row of the run. All documents of this
- * size are numbered in the order in which the pattern takes them. Row k of the run takes those with
- * numbers before + k * count ... before + (k + 1) * count - 1. */
+/* An item of a run of equal rows: `count` documents of size `size` in each row. All documents of
+ * this size are numbered in the order in which the pattern takes them. Row k of the run takes those
+ * with numbers before + k * count ... before + (k + 1) * count - 1. */
 typedef struct sgt_pack_item {
     uint64_t before;
     uint32_t size, count;
@@ -108,8 +108,9 @@ typedef struct sgt_pack {
     sgt_pack_run *runs;
     sgt_pack_item *items;
     uint64_t run_count, item_count;
-    /* array (rest_count): for each document of the remainder, its number among all documents of its
-     * size. They are numbered in the order in which the pattern takes them (see sgt_pack_item) */
+    /* array (rest_count): for each document of the remainder (defined above), its number among all
+     * documents of its size. They are numbered in the order in which the pattern takes them (see
+     * sgt_pack_item) */
     uint64_t *rest;
     /* array (rest_count + 1): prefix sums of the remainder's document sizes. Element i is the sum
      * of the sizes of documents 0 ... i-1 */

@@ -65,7 +65,7 @@
 
 /* tokens per block: 256 KiB of 2-byte ids, for which a read reaches the disk's full throughput */
 #define SGT_BLOCK_TOKENS 131072u
-/* blocks per pool; a pool is at least 64 MiB, which the reader uring holds in memory for sampling
+/* blocks per pool; a pool is at least 64 MiB, which the reader `uring` holds in memory for sampling
  * `block` */
 #define SGT_POOL_BLOCKS 256u
 #define SGT_PERMUTE_ROUNDS 12
@@ -138,7 +138,7 @@ typedef struct sgt_sampler_memo {
     /* permutation that gives this epoch's order: of windows for `shuffle`, of documents for
      * `documents`, of all blocks except the short one for `block` */
     sgt_permutation order;
-    /* for sampling block: index of the short block in this epoch's order of blocks; UINT64_MAX:
+    /* for sampling `block`: index of the short block in this epoch's order of blocks; UINT64_MAX:
      * there is no short block */
     uint64_t short_at;
     /* for sampling block: index of the pool for which `within` is valid; UINT64_MAX: none */

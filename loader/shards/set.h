@@ -61,9 +61,9 @@ typedef struct sgt_set {
  * smallest vocabulary size of all sets so far. Sets s->hash to the hash of this set. Returns
  * SGT_EFORMAT if the headers name different vocabularies, or if ids have different widths.
  *
- * Shards that are too short for one window are left out. For samplings documents and packed, only
- * empty shards are left out, because a document may continue in a shard of any size. The caller
- * must close s even after a failure. */
+ * Shards that are too short for one window are left out. For samplings `documents` and `packed`,
+ * only empty shards are left out, because a document may continue in a shard of any size. The
+ * caller must close s even after a failure. */
 int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_error *err);
 void sgt_set_close(sgt_set *s);
 
@@ -115,7 +115,7 @@ const sgt_set_shard *sgt_set_marked(const sgt_set *s);
 
 /* ---- documents ----
  *
- * Find where the documents of a set begin, for the samplings documents and packed. A document
+ * Find where the documents of a set begin, for the samplings `documents` and `packed`. A document
  * extends to the start of the next document, perhaps across several shards. The last document of a
  * set ends with its last shard.
  *

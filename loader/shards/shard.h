@@ -95,9 +95,9 @@ typedef struct sgt_shard_visitor {
     uint64_t xxh3; /* expected checksum of the tokens; 0: use the checksum in the header, if any */
 } sgt_shard_visitor;
 
-/* Read an entire shard. Check that every id is below `vocab`, and that the checksum is the one in
- * `visitor` or, if that is 0, in the header. Uses readahead, and drops the pages from the page
- * cache afterwards. visitor may be NULL. */
+/* Read an entire shard. Check that every id is below `vocab`, and that the checksum matches the one
+ * in `visitor` or, if that is 0, the one in the header. Uses readahead, and drops the pages from
+ * the page cache afterwards. visitor may be NULL. */
 int sgt_shard_verify(const char *path, int raw, uint32_t vocab, const sgt_shard_visitor *visitor,
                      const sgt_stop *stop, sgt_error *err);
 
