@@ -113,7 +113,7 @@ static const char *name_of(int maker)
  * - MAPPED: in the page cache, with all pages mapped, as in later epochs
  * - WARM: for all other rows that do not read the disk
  *
- * Only the mmap reader has rows in the states CACHED and MAPPED. */
+ * Only the reader `mmap` has rows in the states CACHED and MAPPED. */
 typedef enum set_state { WARM, MAPPED, CACHED, COLD } set_state;
 static const char *const state_names[] = {"warm", "mapped", "cached", "cold"};
 
@@ -250,7 +250,7 @@ static void add_reader(int reader, int output)
 }
 
 /* Add all rows: memcpy first, then each reader with each output, other programs, and mmap in the
- * state COLD. The last is not added for sampling block, which reads entire pools ahead and would
+ * state COLD. The last is not added for sampling `block`, which reads entire pools ahead and would
  * take longer than a slice. */
 static int add_rows(sgt_error *err)
 {
@@ -355,8 +355,8 @@ static int map_memory(drawer *d, sgt_error *err)
 }
 
 /* Open the `memcpy` source. It copies the windows that a reader would draw, so a loader is opened
- * to compute their positions. All readers draw the same windows; the mmap reader is used because it
- * opens fastest. */
+ * to compute their positions. All readers draw the same windows; the reader `mmap` is used because
+ * it opens fastest. */
 static int open_memcpy(drawer *d, const loader_row *r, sgt_error *err)
 {
     sgt_loader *l = NULL;
@@ -468,7 +468,7 @@ enum { OPENED_MOST = 10 };
 /* Measure a slice of a row whose state is destroyed by measuring: CACHED ends when the pages are
  * mapped, COLD when they are cached. Therefore the set is opened for this slice, and again each
  * time it is used up. For COLD, the set must be closed before its pages are evicted, because mapped
- * pages cannot be evicted. With the preload reader, only opening the set reads the disk. */
+ * pages cannot be evicted. With the reader `preload`, only opening the set reads the disk. */
 static int reopened_slice(const loader_row *r, loader_slice *sum, sgt_error *err)
 {
     int cold = r->pass == COLD, reads = cold && r->maker != SGT_READER_PRELOAD;
@@ -557,7 +557,7 @@ static int python_slice(const loader_row *r, loader_slice *s, sgt_error *err)
 }
 
 /* MOST_FILES: maximum number of files in the list for fio; LIST_BYTES: maximum size of that list in
- * bytes; DEPTH: queue depth for reading single rows, in fio as in the uring reader; LARGE_DEPTH:
+ * bytes; DEPTH: queue depth for reading single rows, in fio as in the reader `uring`; LARGE_DEPTH:
  * fio's queue depth for large requests, which are blocks and sequential reads */
 enum { MOST_FILES = 64, LIST_BYTES = 100000, DEPTH = 128, LARGE_DEPTH = 16 };
 /* minimum duration in seconds of a run of fio. In a shorter run, starting threads and opening files
@@ -571,7 +571,7 @@ typedef struct fio_run {
     int depth;
 } fio_run;
 
-/* Return the parameters with which fio makes the requests that the uring reader would make. The
+/* Return the parameters with which fio makes the requests that the reader `uring` would make. The
  * size of a row is rounded up to entire pages, because direct I/O must be aligned. */
 static fio_run plan_fio(void)
 {

@@ -1,6 +1,6 @@
 /* batch.c: shows the batches that training would draw with the same options, by drawing them with
- * the loader. For --sampling packed, it shows how many documents the rows of an epoch contain, and
- * how many tokens are cropped. */
+ * the loader. For `--sampling packed`, it shows how many documents the rows of an epoch contain,
+ * and how many tokens are cropped. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
