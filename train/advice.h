@@ -51,7 +51,7 @@ double sgt_advice_scale_lr(double lr, uint64_t rows, uint64_t base);
 
 /* If the loss or the gradient norm of step `step` (from 1) is infinite or NaN, write advice to buf
  * and return it; else return NULL. lr is the learning rate of the run. `attention` is
- * sgt_backend.attention; it is included if the gradient norm is not finite but the loss is. */
+ * sgt_backend.attention; the advice names it if the gradient norm is not finite but the loss is. */
 const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double loss, double grad_norm,
                                   double lr, const char *attention);
 

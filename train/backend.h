@@ -461,7 +461,7 @@ extern const char *const sgt_precision_words[], *const sgt_recompute_words[],
  * the option. */
 int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_error *err);
 /* Prefault the n bytes at p with `threads` threads, by writing a zero byte to each page. The kernel
- * clears a page when it is first written; for the backend's memory, this takes half of the startup
+ * clears a page when it is first written. Clearing the backend's memory takes half of the startup
  * time. */
 void sgt_cpu_prefault(char *p, size_t n, int threads);
 

@@ -95,9 +95,9 @@ typedef enum sgt_device_kind { SGT_DEVICE_AUTO, SGT_DEVICE_CPU, SGT_DEVICE_CUDA 
  * the free memory. */
 enum { SGT_RECOMPUTE_AUTO = 3 };
 
-/* The values of all options. If an option takes one of several words, its field holds the index of
- * the word, which is also the value of an enumeration that the comment at the field names. If a
- * value is not decided yet, its field is NULL or an SGT_DEFAULT_*. */
+/* The values of all options. For an option that takes one of several words, the field holds the
+ * word's index, a value of the enumeration that the field's comment names. If a value is not
+ * decided yet, its field is NULL or an SGT_DEFAULT_*. */
 typedef struct sgt_config {
     /* init: model to start from; NULL: start from new parameters of the shape `model` */
     const char *data, *val_data, *init, *model;

@@ -75,8 +75,8 @@ typedef struct sgt_train_options {
      * directory, and only rank 0 should set notice, detail and warning. */
     sgt_ranks *ranks;
     int most_threads; /* upper limit for the number of CPU threads chosen by default; 0: no limit */
-    /* bytes of memory that the program uses apart from training, which memory estimates include; 0:
-     * use the current resident memory of the process */
+    /* bytes of memory that the program uses apart from training, to be included in memory
+     * estimates; 0: the current resident memory of the process */
     uint64_t program;
     /* Callbacks, each of which may be NULL. `opened` is called before the first step with the
      * backend, which stays open until sgt_train returns. `progress` is called after every step.
@@ -160,7 +160,7 @@ typedef struct sgt_train_estimate {
 } sgt_train_estimate;
 
 /* Estimate the memory of a run with these settings, without running any step and without opening
- * the data. The device is opened only if s->device is auto. On return, all settings in *s that
+ * the data. The device is opened only if s->device is `auto`. On return, all settings in *s that
  * depend on the device are set. */
 int sgt_train_estimate_memory(sgt_config *s, const sgt_train_options *o, sgt_train_estimate *e,
                               sgt_error *err);

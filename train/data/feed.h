@@ -33,7 +33,7 @@
  *
  * Each epoch uses all examples, in a new random order: row r of the run is example
  * permute(draw(ORDER, epoch, 0), count, r mod count). The functions permute and draw are those that
- * sampler.h defines for --sampling documents. */
+ * sampler.h defines for `--sampling documents`. */
 
 typedef struct sgt_example_rows {
     uint64_t seed;
