@@ -172,9 +172,9 @@ int sgt_owner_lives(const char *path, sgt_claimant *who, sgt_error *err)
 
 /* ---- becoming the owner, staying the owner, and leaving ---- */
 
-/* Lock the file `name` in `folder`, which is created if it is missing, or the folder itself if
- * `name` is ".". Return 0 if it is locked, or if the file system does not support locks. Return 1
- * if another process holds the lock, or a negative SGT_E*. */
+/* Lock the file `name` in `folder`, and create it if it is missing; "." locks the folder itself.
+ * Return 0 if it is locked, or if the file system does not support locks. Return 1 if another
+ * process holds the lock, or a negative SGT_E*. */
 static int lock(sgt_owner *o, const char *folder, const char *name, sgt_claimant *who,
                 sgt_error *err)
 {

@@ -10,9 +10,8 @@
  *
  * Memory per set: 2 1/8 pools, in huge pages. A block has K = ceil(131072 / T) windows and the disk
  * sectors around them. That is 140 MiB at T = 1024, and at most 276 MiB; with 4-byte ids, twice as
- * much. If there are more than SGT_BLOCKS_SETS sets, blocks are not used, and a notice is given.
- * Blocks are not used for rows of more than 131,072 tokens either, because their reads are large
- * anyway.
+ * much. Blocks are not used if there are more than SGT_BLOCKS_SETS sets (a notice is then given),
+ * or if rows have more than 131,072 tokens, because their reads are large anyway.
  *
  *     sgt_blocks *b;
  *     if (sgt_blocks_open(&b, rings, set, options, mix, &err) < 0) ...;   // once

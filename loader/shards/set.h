@@ -55,15 +55,18 @@ typedef struct sgt_set {
     uint64_t hash;
 } sgt_set;
 
-/* Open a set and append its shards to s, which must be zeroed before the first call. If `path` is a
- * folder, the set has the folder's shards of split o->split (those that the manifest lists, if
- * there is one). Otherwise it has the one shard at `path`. o->seq must be set. Sets s->vocab to the
- * smallest vocabulary size of all sets so far. Sets s->hash to the hash of this set. Returns
- * SGT_EFORMAT if the headers name different vocabularies, or if ids have different widths.
+/* Open a set and append its shards to s, which must be zeroed before the first call. o->seq must be
+ * set. The caller must close s even after a failure.
+ * - If `path` is a folder, the set has the folder's shards of split o->split. If there is a
+ *   manifest, these are the shards that it lists.
+ * - Otherwise the set has the one shard at `path`.
+ *
+ * Sets s->vocab to the smallest vocabulary size of all sets so far, and s->hash to the hash of this
+ * set. Returns SGT_EFORMAT if the headers name different vocabularies, or if ids have different
+ * widths.
  *
  * Shards that are too short for one window are left out. For samplings `documents` and `packed`,
- * only empty shards are left out, because a document may continue in a shard of any size. The
- * caller must close s even after a failure. */
+ * only empty shards are left out, because a document may continue in a shard of any size. */
 int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_error *err);
 void sgt_set_close(sgt_set *s);
 
