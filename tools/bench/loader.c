@@ -661,11 +661,12 @@ static int run_slice_of(const loader_row *r, loader_slice *sum, sgt_error *err)
     return draw_slice(&state.drawers[r->maker], r, 0, state.seconds, sum, err);
 }
 
-/* Handle the error rc of measuring row i. If the user asked for the row's reader, return rc. (The
- * row of mmap in the state COLD is added automatically: the user asked for it only if --cold is
- * given.) Otherwise, if this machine cannot measure the row, leave it out; for any other error,
- * return rc. If the row left out belongs to another program, give a notice, unless the reason is
- * only that fio is not installed. */
+/* Handle the error rc of measuring row i:
+ * - If the user asked for the row's reader, return rc. (For mmap in the state COLD, which is added
+ *   automatically, this means that --cold was given.)
+ * - Otherwise, if this machine cannot measure the row, leave it out. If the row belongs to another
+ *   program, also give a notice, unless the reason is only that fio is not installed.
+ * - For any other error, return rc. */
 static int leave_out(size_t i, int rc, const sgt_error *err)
 {
     const loader_row *r = &state.rows[i];

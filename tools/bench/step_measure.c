@@ -130,9 +130,9 @@ typedef struct measurement {
     const sgt_cuda_library *lib;
     sgt_cupti *cupti;
     spans spans;
-    /* rc, why: first failure of a callback; the measurement then fails. unrecorded, why_unrecorded:
-     * first failure of CUPTI; the measurement then fails only with --parts, because otherwise CUPTI
-     * only counts kernels */
+    /* rc, why: first failure of a callback, which makes the measurement fail. unrecorded,
+     * why_unrecorded: first failure of CUPTI, which does so only with --parts: otherwise CUPTI only
+     * counts kernels */
     int rc, unrecorded;
     sgt_error why, why_unrecorded;
 } measurement;

@@ -120,15 +120,18 @@ enum { SGT_HINT = 320 }; /* bytes of a suggestion */
 /* Write a suggestion, such as "; did you mean --batch-size?", to hint, and return hint. It is "" if
  * no known word is similar to the unknown word[n]. `known` has the known words, separated by | or
  * by commas and blanks. Words that begin with a capital are ignored, because they are placeholders
- * such as FILE. `before` is put in front of each suggested word.
+ * such as FILE. `before` is put in front of each suggested word. If =VALUE follows word[n], it is
+ * appended to the suggestion.
  *
- * The suggestion is the first of these that exists: words that begin with `word`; words with a
- * later part that begins with `word` (weight-decay for "decay"); the word with the fewest typing
- * errors; the longest word that begins a part of `word` (workers for "num-workers"). A word is also
- * found by a name that other programs use for it (learning-rate for lr). Such a name must equal
- * `word`, have one typing error, or begin a part of `word`. If =VALUE follows word[n], it is
- * appended to the suggestion. If `exactly` is 1, only equal words and names are suggested; if it is
- * 2, also words that begin with `word`. */
+ * The suggestion is the first of these that exists:
+ * - words that begin with `word`
+ * - words with a later part that begins with `word` (weight-decay for "decay")
+ * - the word with the fewest typing errors
+ * - the longest word that begins a part of `word` (workers for "num-workers")
+ *
+ * A word is also found by a name that other programs use for it (learning-rate for lr), if that
+ * name equals `word`, has one typing error, or begins a part of `word`. If `exactly` is 1, only
+ * equal words and names are suggested; if it is 2, also words that begin with `word`. */
 const char *sgt_suggest(const char *word, size_t n, const char *known, const char *before,
                         int exactly, char hint[SGT_HINT]);
 

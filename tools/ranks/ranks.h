@@ -25,10 +25,10 @@
 uint32_t sgt_ranks_number(void);
 
 /* Connect to the other ranks, and set *out to the connected ranks, or to NULL if there is only this
- * process. Wait up to two minutes for all ranks to start; after a few seconds, report the wait in
- * one line through *notice. While waiting, one signal is enough to end the program. Messages begin
- * with `program`; that string must stay valid as long as *out. Returns SGT_EUSAGE if a launcher's
- * variable is invalid.
+ * process. This call waits up to two minutes for all ranks to start. After a few seconds, it
+ * reports the wait in one line through *notice. During the wait, one signal ends the program.
+ * Messages begin with `program`; that string must stay valid as long as *out. Returns SGT_EUSAGE if
+ * a launcher's variable is invalid.
  *
  * If `apart` is 1, do not connect, because the caller's work needs no data from other ranks. *out
  * then states only this rank and how many ranks there are; its collective functions are NULL. */
