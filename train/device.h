@@ -17,8 +17,8 @@ int sgt_device_open(const sgt_cuda_library **lib, sgt_error *err);
 /* Load libsgt-cuda.so as sgt_device_open does, and set *d to the properties of device 0. */
 int sgt_device_cuda(const sgt_cuda_library **lib, sgt_cuda_device *d, sgt_error *err);
 
-/* If *device is "auto", set it to "cuda" if CUDA can be used, else to "cpu", and report the choice.
- * If *device is "cuda" but CUDA cannot be used, return SGT_EUNSUPPORTED. */
+/* If *device is "auto", set it to "cuda" or, if CUDA cannot be used, to "cpu", and report the
+ * choice. If *device is "cuda" but CUDA cannot be used, return SGT_EUNSUPPORTED. */
 int sgt_device_choose(const char **device, const sgt_notice *notice, sgt_error *err);
 
 /* Open a backend on `device`, which is "cpu" or "cuda" as set by sgt_device_choose. */
