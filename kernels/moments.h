@@ -17,9 +17,9 @@
 #include "loader/base/philox.h"
 #include "kernels/dropout.h"
 
-/* Return the half of Philox's 128-bit counter that is the same for all elements of an update.
- * Dropout uses such counters, too, with one of its sites (places where it drops) in them. This
- * counter has a site that dropout never uses, so the random numbers are independent of
+/* Return the half of Philox's 128-bit counter that is the same for all elements of an update. In
+ * dropout's counters, this half contains a site: the place in the model where dropout is applied.
+ * Here the site is one that dropout never uses, so the random numbers are independent of
  * dropout's. */
 SGT_EVERYWHERE uint64_t sgt_moments_draw(uint64_t step)
 {

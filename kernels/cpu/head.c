@@ -126,10 +126,10 @@ static char *scratch_of(const sgt_head *h)
     return (char *)h->scratch + (size_t)omp_get_thread_num() * sgt_gemm_scratch(1);
 }
 
-/* Compute dx (n, C): dx_i = sum_j factor e_ij w_j, where the factor depends on row i and on the
- * part of column j. Each task computes a range of columns of dx. If that gives too few tasks for
- * all threads, dx is also divided into ranges of rows. The same columns of w are then packed once
- * for each range of rows. */
+/* Compute dx (n, C): dx_i = sum_j f e_ij w_j, where the factor f depends on row i and on the part
+ * of column j. Each task computes a range of columns of dx. If that gives too few tasks for all
+ * threads, dx is also divided into ranges of rows. The same columns of w are then packed once for
+ * each range of rows. */
 static void input_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor, float *dx)
 {
     const sgt_gemm_shape g = {
@@ -151,9 +151,9 @@ static void input_gradient(const sgt_head *h, const sgt_softmax *s, const float 
     }
 }
 
-/* Compute dw (V, C): dw_j = sum_i factor e_ij x_i, or add this sum to dw if `add` is set. Each task
- * computes up to 512 columns, in the rows of dw that belong to one part. Return the sum of squares
- * of the new dw. */
+/* Compute dw (V, C): dw_j = sum_i f e_ij x_i, with the same factor f as for dx, or add this sum to
+ * dw if `add` is set. Each task computes up to 512 columns, in the rows of dw that belong to one
+ * part. Return the sum of squares of the new dw. */
 static double weight_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor,
                               const float *x, float *dw, int add, double *squares)
 {

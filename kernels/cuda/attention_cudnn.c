@@ -306,8 +306,8 @@ static desc describe_delta(graph *g, desc dout)
 
 /* Describe dQ = dS K. If results must be deterministic, the graph writes dQ directly. cuDNN then
  * stores all of dS in its workspace, and computes each element of dQ as one sum in a fixed order.
- * Otherwise, the graph adds to float sums (DQ_SUMS) in the caller's workspace, and converts them to
- * dQ at the end. Blocks of keys may be added in any order. */
+ * Otherwise, blocks of keys are added in any order to float sums (DQ_SUMS) in the caller's
+ * workspace, which are converted to dQ at the end. */
 static void describe_dq(graph *g, desc ds, desc kt)
 {
     desc k = reshape(g, kt, inside(g, PACKED)), dq = half(g, DQ, PACKED);

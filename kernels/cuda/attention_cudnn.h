@@ -51,9 +51,9 @@ void sgt_cudnn_attention_close(sgt_cudnn_attention *a);
  * need not be initialized, and nothing in it is kept between passes. */
 size_t sgt_cudnn_attention_workspace(const sgt_cudnn_attention *a);
 
-/* Set the workspace's sums of dQ to 0, before each backward pass. The call is unnecessary if
- * cuDNN's kernels clear the sums themselves. NVIDIA's frontend relies on this from cuDNN 9.6 on,
- * but a self-check, which first fills the workspace with NaN, must have confirmed it. */
+/* Set the workspace's sums of dQ to 0. Call it before each backward pass, unless cuDNN's kernels
+ * clear the sums themselves. NVIDIA's frontend relies on that from cuDNN 9.6 on. We do so only if a
+ * self-check, which first fills the workspace with NaN, has confirmed it. */
 void sgt_cudnn_attention_clear(const sgt_cudnn_attention *a, sgt_cuda_stream s, void *workspace);
 
 /* Enqueue the kernels of the forward or backward pass on the stream and return. The calls allocate

@@ -1,5 +1,5 @@
 /* cupti.h: records GPU activity with CUPTI: the name and the times of every kernel, copy and fill.
- * If a CUDA graph launches a kernel, its range is recorded, too: a named part of a step, such as
+ * For work that a CUDA graph launches, it also records the range: a named part of a step, such as
  * the forward pass of a layer. Traces and the table of a step's kernels use these records.
  *
  *     sgt_cupti *p;

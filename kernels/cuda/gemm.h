@@ -100,8 +100,8 @@ char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g);
 /* Choose an algorithm for a shape and set *out to the plan, which lives until close. Equal shapes
  * share one plan.
  *
- * Algorithms are timed and checked on the device, which the call waits for. Until it returns, it
- * uses device memory for operands and, if it times, `flush` bytes more. If there is not enough
+ * The call times and checks algorithms on the device, and waits for it. Until the call returns, it
+ * uses device memory for operands and, for timing, `flush` bytes more. If there is not enough
  * memory, it uses the first algorithm of the heuristics, unchecked, and gives a notice unless
  * `unverified` is set.
  *

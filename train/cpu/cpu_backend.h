@@ -178,8 +178,8 @@ typedef struct sgt_cpu_step {
      * latest micro-step. If the head is tied to wte, the embeddings add to this gradient later. */
     double head_squares;
     /* Sum of squares of wte's gradient. If the head is tied to wte, the two share a gradient, of
-     * which head_squares covers only the head's contribution. This is then the increase in the sum
-     * of squares when the embeddings add to the gradient. */
+     * which head_squares covers only the head's contribution. The field is then the increase in the
+     * sum of squares when the embeddings add to the gradient. */
     double token_squares;
     /* (N) array that the caller of `eval` provides and that the head fills in: 1 if no token has a
      * larger logit than the target, else 0; NULL: not requested */

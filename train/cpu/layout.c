@@ -93,9 +93,9 @@ static void add_block(sgt_cpu_backend *c, sgt_cpu_block *l)
 
 /* Lay out the gradients. Each tensor's gradient is declared as its own buffer, because the
  * gradients come into use one after another and stay in use until the update:
- *   matrices            in use from the matrix product that writes the gradient: first the head's,
- *                       then those of the layers
- *   vectors, embeddings in use from the beginning of the backward pass, where they are cleared
+ *   matrices              in use from the matrix product that writes the gradient: first the
+ *                         head's, then those of the layers
+ *   vectors, embeddings   in use from the beginning of the backward pass, where they are cleared
  * (A deferred update reads gradients in the next forward pass, but updates are not deferred when
  * unused buffers are overwritten.) */
 static void add_gradients(sgt_cpu_backend *c, size_t flat)

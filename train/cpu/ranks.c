@@ -20,9 +20,9 @@ struct sgt_cpu_group {
      * the array holds the indexes in buf.params at which the parts begin, in ascending order, and
      * then the index at which the bucket ends. */
     size_t *part;
-    /* 1: change from bucket to bucket which rank owns the first part, and so on. Muon needs this
-     * because its parts consist of entire matrices, which differ in cost: with two ranks, the first
-     * part of a bucket needs twice as much arithmetic as the second. */
+    /* 1: the rank that owns the first part, the second part, and so on changes from bucket to
+     * bucket. Muon needs this because its parts consist of entire matrices, which differ in cost:
+     * with two ranks, the first part of a bucket needs twice as much arithmetic as the second. */
     int rotate;
     int reducing; /* 1: the last micro-step of the step is running */
 
