@@ -9,8 +9,9 @@
  *   scan    up to 256 bytes: the definition applied literally, on the stack
  *   steps   longer pieces, for which the definition would take quadratic time
  *
- * Before scan, a piece is cut between any two adjacent bytes that no token of the vocabulary spans.
- * The last section of pieces.c finds cuts between the tokens of a long piece. */
+ * Before scan, a piece is cut between any two adjacent bytes that no token of the vocabulary
+ * contains next to each other. The last section of pieces.c finds cuts between the tokens of a long
+ * piece. */
 #include "tokenize/bpe/bpe.h"
 
 #include <stdlib.h>

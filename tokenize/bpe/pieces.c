@@ -13,9 +13,8 @@
  * This section applies the definition of byte-pair encoding (bpe.c) literally. The time is
  * quadratic in the number of bytes. */
 
-/* Apply all merges to the n > 0 tokens of `ids`, in place. merged[i] is the id that ids[i] and
- * ids[i + 1] merge to; the last entry is always NO_PAIR. Return the number of tokens that
- * remain. */
+/* Apply all merges to the n > 0 tokens of `ids`, in place. Return the number of tokens that remain.
+ * merged[i] is the id that ids[i] and ids[i + 1] merge to; the last entry is always NO_PAIR. */
 static size_t merge_all(const sgt_vocab *v, sgt_id *ids, sgt_id *merged, size_t n)
 {
     for (;;) {
@@ -44,7 +43,7 @@ size_t WIDTH(sgt_bpe_scan)(const sgt_vocab *v, const uint8_t *s, size_t n, void 
 }
 
 /* Encode s[n] by the definition of BPE. Unlike sgt_bpe_scan, start with one token per character
- * where that gives the same ids (begin_with_characters), and with one per byte elsewhere. Only used
+ * (begin_with_characters) where that gives the same ids; elsewhere, with one per byte. Only used
  * for 4-byte ids. */
 static size_t scan_characters(const sgt_vocab *v, const uint8_t *s, size_t n, void *room)
 {
@@ -62,8 +61,10 @@ static size_t scan_characters(const sgt_vocab *v, const uint8_t *s, size_t n, vo
  * only if every two adjacent tokens fit. (This assumes that each token is the encoding of its own
  * bytes, which is checked when a vocabulary is read.) The proof is in H. van Antwerpen, A. Neubeck,
  * "So many tokens, so little time: introducing a faster, more flexible byte-pair tokenizer"
- * (GitHub, 2024). The algorithm goes from left to right and takes the longest token that fits after
- * the last one. If no token fits, it replaces the last token by a shorter one. */
+ * (GitHub, 2024).
+ *
+ * The algorithm goes from left to right. It takes the longest token that fits next to the last
+ * token. If no token fits, it replaces the last token by a shorter one. */
 
 static uint32_t merged_by(const void *pairs, uint32_t left, uint32_t right)
 {
@@ -95,8 +96,8 @@ static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, void *ro
             token = sgt_vocab_longest(v, s + at, len - 1, &len);
         } else {
             /* No token fits at this offset: mark it as a dead end, so that it is not tried again. A
-             * later mark with the same index in w->marks may overwrite this one. The offset is then
-             * tried again, which costs time but gives the same ids. */
+             * later mark may overwrite this one. The offset is then tried again, which takes time
+             * but gives the same ids. */
             assert(count > 0);
             w->marks[(w->place + at) % SGT_MARKS] = w->place + at;
             token = ids[--count];
@@ -110,8 +111,8 @@ static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, void *ro
 
 /* ---- long words ---- */
 
-/* Encode a word in sections: cut it between any two adjacent bytes that no token contains next to
- * each other, and encode each section separately. */
+/* Encode a word in sections. The word is cut between any two adjacent bytes that no token contains
+ * next to each other, and each section is encoded separately. */
 static size_t encode_parts(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
 {
     size_t count = 0;
@@ -134,14 +135,14 @@ static size_t encode_anew(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
     return count;
 }
 
-/* A long word in the cache. If the cache's memory is full, new words are not stored. Their sizes
- * are only added up, and the cache is emptied when they would have needed a quarter of its memory.
- * Emptying it at once would be worse: if a text slightly larger than the cache is encoded again,
- * most of its words are still in the cache. */
+/* A long word in the cache. If the cache's memory is full, new words are not stored, but their
+ * sizes are added up. When they would have needed another quarter of the memory, the cache is
+ * emptied. If it were emptied at once, encoding a text slightly larger than the cache again would
+ * find few of its words there. */
 typedef struct long_word {
     uint16_t count, n; /* count: number of ids; n: length of the word in bytes */
-    /* The upper 4 bits are the number of ids, or 0 if there are more than 15. With this field, the
-     * first 8 bytes of a long_word can be read as those of a word_found (words.c). */
+    /* Number of ids in the upper 4 bits, or 0 if there are more than 15. This makes the first 8
+     * bytes of a long_word the same as those of a word_found (words.c). */
     uint32_t found;
     sgt_id ids[]; /* the word's bytes follow the ids */
 } long_word;
@@ -196,8 +197,8 @@ size_t WIDTH(sgt_encode_long)(sgt_words *w, const uint8_t *s, size_t n, void *id
 
 /* ---- text ---- */
 
-/* Encode the words at the end of a text that start fewer than 16 bytes before its end. Copy them to
- * a larger buffer first, because the encoder reads 16 bytes from each word's start. */
+/* Encode the words at the end of a text that start fewer than 16 bytes before its end. They are
+ * copied to a larger buffer first, because the encoder reads 16 bytes from each word's start. */
 static size_t encode_tail(sgt_encoder *e, const uint8_t *s, const uint32_t *ends, size_t count,
                           sgt_id *ids)
 {
@@ -245,9 +246,9 @@ static size_t encode_text(sgt_encoder *e, const void *text, size_t n, void *room
 
 /* ---- cuts inside a long piece (bpe.h) ---- */
 
-/* Number of bytes at the end of a piece in which no cut is tried, because a cut can only be checked
- * against the text that follows it. In a piece of less than four times this length, it is the last
- * quarter instead. */
+/* Number of bytes at the end of a piece in which no cut is tried, because a cut is checked against
+ * the text that follows it. In a piece of less than four times this length, the last quarter is
+ * used instead. */
 #define AHEAD ((size_t)16 << 10)
 #define TRIES 24 /* maximum number of token borders that find_border tests in one piece */
 
@@ -297,9 +298,9 @@ static size_t longest_piece(const sgt_rule *r, const uint8_t *text, size_t n, si
 }
 
 /* Return 1 if offset b is a border between two tokens of the encoded piece, whatever text follows
- * s[0 ... t); else 0. `last` is the token that ends at b. The function encodes the bytes from b to
- * each offset at which a token may end near t, and checks that `last` and the first token after b
- * fit. bpe.h has the proof. */
+ * s[0 ... t); else 0. `last` is the token that ends at b. As the proof in bpe.h requires, the bytes
+ * from b to each offset at which a token may end near t are encoded. `last` must fit next to the
+ * first token of each result. */
 static int stands(const extent *x, size_t b, uint32_t last, size_t t)
 {
     uint32_t first = SGT_NO_TOKEN;
@@ -314,9 +315,9 @@ static int stands(const extent *x, size_t b, uint32_t last, size_t t)
     return 1;
 }
 
-/* Search backwards from offset `until` for a border between two tokens that can be a cut: the split
- * rule must allow a cut there, and the border must stay a border whatever text follows. Return its
- * offset, or 0 if none is found. */
+/* Search backwards from offset `until` for a border between two tokens that can be a cut. Return
+ * its offset, or 0 if none is found. The split rule must allow a cut there, and the border must
+ * stay a border whatever text follows. */
 static size_t find_border(const extent *x, size_t until)
 {
     size_t count = encode_by_steps(x->words, x->s, until, x->ids), b = until;

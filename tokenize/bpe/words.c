@@ -16,25 +16,25 @@
  *   - pieces cut by the splitter's vectors instead of byte by byte: English 18.8 to 12.8,
  *     scripts 25.4 to 16.3
  *   - two look-ups per merge, and all else in a merge without branches: a missing word 100 to 69
- *   - four words merged at a time: a gain only once those branches were gone (before: 19 to 21)
+ *   - four words merged at a time: faster only since a merge has no branches (before: 19 to 21)
  *   - a perfect hash of pairs instead of open addressing: English 19.2 to 18.6, code 9.6 to 9.2,
  *     scripts 25.0 to 25.7
  *   - words of 63 to 126 bytes cached as well: code 2.5 to 1.8 in emit
  *   - batches of 160, 256, 384, 575 words: English 18.7, 18.4, 19.3, 18.9: no difference
  *   - the table's part is chosen by branches, which predict well: with masks from a table of
  *     lengths, fill on code rises from 2.8 to 3.4 and look from 1.5 to 2.1
- *   - each encoder has its own table: one table for all threads would gain at most 8 % on English,
- *     6 % on code, 7 % on scripts (measured with two encoders that take turns on one thread,
- *     against one). Sharing entries of 32 bytes without a lock forbids replacing them, which costs
- *     7 %, 8 % and 12 %. Passing new words between threads after each unit would not pay: four in
- *     five never occur in the other thread, and storing a word takes a fifth of the time of merging
- *     it.
+ *   - Each encoder has its own table. One table for all threads would gain at most 8 % on English,
+ *     6 % on code, 7 % on scripts. (This was measured with one encoder, against two that take turns
+ *     on one thread.) But to share entries of 32 bytes without a lock, they must never be replaced,
+ *     which costs 7 %, 8 % and 12 %. Nor would it pay to pass new words between threads after each
+ *     unit: four in five never occur in the other thread, and storing a word takes a fifth of the
+ *     time of merging it.
  * Later gains, all together 1.12 / 1.15 / 1.13 times as fast (English / code / many scripts, 70 MB
  * each, `sgt-bench tokenize --threads 1 --turns 3 FILE` of both builds, medians of 11 alternating
  * pairs of runs, Zen 4, 2026-11-26):
  *   - words with more ids than an entry holds are cached, too (words.h): runs of spaces, and
  *     many words that are not ASCII
- *   - a missing word that a batch holds twice is merged once
+ *   - a missing word that occurs twice in a batch is merged once
  *   - the table of pairs lies in a huge page
  *   - building a short word's key takes one load, and neither a minimum nor a selection
  *   - `look` loads the second half of keys only for longer words
@@ -43,17 +43,17 @@
  *     as it needs: 16 MiB hold nearly all of 24 MB of text of many scripts with 4-byte ids
  *     (2026-11-30)
  *
- * Tried, slower and not used: comparing both entries of a line at once by vectors; merging eight
- * words at a time; first entries in a table apart from second ones; `look` in the loop of `fill`,
- * 48 words behind it.
+ * These were tried, but were slower: comparing both entries of a line at once by vectors; merging
+ * eight words at a time; separate tables for first and second entries; `look` in the loop of
+ * `fill`, 48 words behind it.
  *
  * A table of twice as many lines (SGT_WORD_LINES 18 instead of 17) was 1.02 times as fast on 685 MB
  * of English, and 1.00 on code (one thread, Zen 4, 2026-11-25, `sgt-bench tokenize --threads 1`),
  * for 12 MiB more per thread. It is not used, because hostile text could then make two threads take
  * more than 100 MiB (tests/cli/hostile.sh).
  *
- * A vocabulary's own tokens are not stored in advance: they are only 8 to 14 % of a text's distinct
- * words. */
+ * A vocabulary's own tokens are not stored in advance, because they are only 8 to 14 % of the
+ * distinct words of a text. */
 #include <string.h>
 
 #include "tokenize/bpe/width.h"
@@ -72,8 +72,8 @@
 #define NEVER ((sgt_word_key){~(uint64_t)0, 1})
 
 /* The ids of a word. The upper four bits of `count` are the number of ids, or 0 if there are too
- * many for `ids`. The lower bits of `count` are undefined: in a table entry, which ends with the
- * same layout, they hold bytes of the word's key. */
+ * many for `ids`. The lower bits are undefined, because a table entry ends with the same layout and
+ * has bytes of the word's key there. */
 typedef struct word_found {
     uint64_t count;
     sgt_id ids[16];
@@ -149,15 +149,17 @@ INLINE size_t look(sgt_words *w, size_t count)
 /* ---- merging ----
  *
  * Encodes words of up to 15 bytes, LANES words at a time. Each merge in a word depends on the merge
- * before: find the pair that merges to the lowest id, then look up the pairs of the new token; this
- * takes some 50 cycles. Interleaving several words, without a branch that depends on their bytes,
- * hides this latency.
+ * before: find the pair that merges to the lowest id, then look up the pairs of the new token. This
+ * takes some 50 cycles. To hide this latency, several words are interleaved, without a branch that
+ * depends on their bytes.
  *
  * In each word, byte i has position i + 1. Positions 0 and n + 1 hold no token, but mark the word's
- * ends. ids[p] is the token that begins at position p. ranks[p] is the id that this token and its
- * right neighbour merge to, or NO_PAIR; the lowest rank is the next merge. alive is a bit mask of
- * the positions at which a token begins, plus positions 0 and n + 1. A merge of the tokens at p and
- * q writes the new token to ids[p] and clears bit q of alive.
+ * ends.
+ *   ids[p]    the token that begins at position p
+ *   ranks[p]  the id that this token and its right neighbour merge to, or NO_PAIR; the lowest rank
+ *             is the next merge
+ *   alive     bit mask of the positions at which a token begins, plus positions 0 and n + 1
+ * A merge of the tokens at p and q writes the new token to ids[p] and clears bit q of alive.
  *
  * Sixteen ranks of 2 bytes fit one register, and one instruction finds the lowest of eight. Ranks
  * of 4 bytes are stored as rank << 4 | position, so that the lowest value also gives its
@@ -195,9 +197,9 @@ typedef struct merging {
 
 #if !defined(SGT_FOR_wide)
 
-/* Load the 16 ranks of a word, and set the ranks after the word's last pair to NO_PAIR, because
- * `ranks` holds no valid values there. `beyond` has 0 at each position up to the last pair, and
- * NO_PAIR (all bits set) after it, so that an OR with `beyond` does this. */
+/* Load the 16 ranks of a word (the ids that its pairs merge to). After the word's last pair,
+ * `ranks` holds no valid values: these are set to NO_PAIR, by an OR with `beyond`, which is NO_PAIR
+ * (all bits set) at these positions and 0 before. */
 INLINE ranks16 load_ranks(const sgt_id *ranks, const sgt_id *beyond)
 {
     __m256i r = _mm256_loadu_si256((const __m256i *)(const void *)ranks);
@@ -219,8 +221,8 @@ INLINE ranks16 set_lane(ranks16 v, uint32_t bit, uint32_t i, uint32_t x)
 #endif
 }
 
-/* Set *best to the lowest rank, *at to the first position that holds this rank, and *bit to 1 <<
- * *at. Return 1 if that is position 0, which means that no pair merges, else 0. */
+/* Set *best to the lowest rank, *at to the first position with this rank, and *bit to 1 << *at.
+ * Return 1 if that is position 0, which means that no pair merges, else 0. */
 INLINE uint32_t find_lowest(ranks16 r, uint32_t *best, uint32_t *bit, uint32_t *at)
 {
     __m128i least =
@@ -310,8 +312,8 @@ INLINE void merge_begin(merging *g, int j, sgt_id *ranks, size_t n)
 }
 
 /* Begin merging word j from its bytes, one token per byte. If LONG_WORDS is 1 and the word is not
- * ASCII, begin with one token per character where possible (width.h). If that gives more than 15
- * tokens, begin with no tokens, so that merge_lanes reports 0 ids and the word is encoded
+ * ASCII, begin with one token per character where possible (width.h). More than 15 tokens are too
+ * many: the word then gets no tokens, merge_lanes reports 0 ids, and the word is encoded
  * elsewhere. */
 INLINE void merge_start(merging *g, int j, const sgt_vocab *v, const sgt_word_key *k,
                         const uint8_t *s, size_t n)
@@ -335,9 +337,8 @@ INLINE void merge_start(merging *g, int j, const sgt_vocab *v, const sgt_word_ke
     merge_begin(g, j, ranks, n);
 }
 
-/* Do the next merge in word j and return 0. If no pair can be merged any more, leave the word's
- * tokens as they are and return 1. (find_lowest then returns position 0, whose rank is always
- * NO_PAIR.) */
+/* Do the next merge in word j and return 0. If no pair can be merged, change nothing and return 1.
+ * (find_lowest then returns position 0, whose rank is always NO_PAIR.) */
 INLINE uint32_t merge_step(merging *g, int j, const sgt_vocab *v)
 {
     ranks16 r = g->ranks[j];
@@ -369,8 +370,8 @@ INLINE void merge_end(const merging *g, int j, sgt_id *ids)
 }
 
 /* Encode LANES words. Word j has the key keys[j] and the bytes s[j][0 ... n[j]). Write its ids to
- * out[j] and their number to counts[j]. The number is 0 if merging the word would start with more
- * than 15 tokens; the caller then has to encode the word in another way. */
+ * out[j] and their number to counts[j]. If merging a word would start with more than 15 tokens, the
+ * number is 0, and the caller must encode the word in another way. */
 INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], const uint8_t **s,
                         const size_t *n, sgt_id (*out)[16], uint32_t counts[LANES])
 {
@@ -402,8 +403,8 @@ INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], cons
 
 #endif
 
-/* If the second entry of a table line has key k, return a pointer to the result that follows the
- * key's bytes in that entry (see word_found). Otherwise return NULL. */
+/* If the second entry of a table line has key k, return a pointer to its result (word_found), which
+ * follows the key's bytes. Otherwise return NULL. */
 INLINE const uint8_t *second_place(const uint8_t *line, const sgt_word_key *k)
 {
     const uint8_t *p = line + (k->high ? 32 : 16);
@@ -412,17 +413,17 @@ INLINE const uint8_t *second_place(const uint8_t *line, const sgt_word_key *k)
 }
 
 /* Look up the missing words again: long words in their cache, other words in the second entries of
- * their lines. Copy the ids found to w->merged, because `keep` moves the table's entries later.
- * Words that are still not found have to be merged: list each distinct one in `left`, as an index
- * in w->missing. Return the length of that list. */
+ * their table lines. Copy the ids found to w->merged, because `keep` moves the table's entries
+ * later. List each distinct word that is still not found in `left`, as an index in w->missing:
+ * these words have to be merged. Return the length of that list. */
 INLINE size_t look_again(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t missing,
                          uint16_t *left)
 {
     word_found *merged = (word_found *)w->merged;
-    /* Finds duplicates in `left`. Words are told apart by six bits of the offset of their table
-     * line: seen[bits] is 1 plus the batch index of the last word with these bits that was added to
-     * `left`, or 0 if there was none. A duplicate is missed if another word with the same bits was
-     * added in between; the word is then merged twice, with the same result. */
+    /* Finds duplicates in `left`. For each value of six bits of a word's table line, seen[bits] is
+     * 1 plus the batch index of the last word with these bits that was added to `left`, or 0 if
+     * there was none. A duplicate is missed if another word with these bits was added in between.
+     * It is then merged twice, with the same result. */
     uint16_t seen[64] = {0};
     size_t count = 0;
     for (size_t m = 0; m < missing; m++) {
@@ -499,8 +500,8 @@ INLINE sgt_id *emit(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t
     return ids;
 }
 
-/* Store each missing word in the first entry of its table line, after moving the entry that was
- * there to the line's second entry. Skip long words, which the table cannot hold. */
+/* Store each missing word in the first entry of its table line. The entry that was there moves to
+ * the line's second entry. Long words are skipped, because the table cannot hold them. */
 INLINE void keep(sgt_words *w, size_t missing)
 {
     for (size_t m = 0; m < missing; m++) {
