@@ -1,5 +1,5 @@
-/* corpus.c: turns the INPUT arguments into a list of files, and writes the files as JSON. The order
- * of the files is decided here, and every byte of the output depends on it. */
+/* corpus.c: turns the INPUT arguments into a list of files, and writes the files as JSON. Every
+ * byte of the output depends on the order of the files, which is decided here. */
 #include "tokenize/input/corpus.h"
 
 #include <errno.h>
@@ -50,11 +50,11 @@ typedef struct walk {
 
 /* ---- what a stream holds ----
  *
- * Recognizes files that are not text, by their magic numbers and by bytes that no text has. Also
- * recognizes JSON Lines, by parsing the first one or two objects in a copy of the bytes. */
+ * Files that are not text are recognized by their magic numbers, and by bytes that no text has.
+ * JSON Lines is recognized by parsing the first one or two objects in a copy of the bytes. */
 
-/* Return 1 if the n bytes at p are not valid UTF-8. whole: 1 if they are the entire file. If it is
- * 0, a character at their end may be incomplete, because its other bytes may follow in the file. */
+/* Return 1 if the n bytes at p are not valid UTF-8. whole: 1 if they are the entire file; 0 if a
+ * character at their end may be incomplete, because the file may continue. */
 static int is_ill_formed(const uint8_t *p, size_t n, int whole)
 {
     size_t valid = sgt_utf8_valid(p, n);
@@ -123,9 +123,9 @@ static sgt_form classify_array(const beginning *b, size_t at)
     at = skip_space(b->text, at + 1, b->n);
     if (at < b->n && b->text[at] != '{') return SGT_FORM_TEXT;
     if (!sgt_json_line(b->path, b->text + at, b->scratch, 0, &found)) return SGT_FORM_ARRAY;
-    /* If the object is complete and only lacks the field, this array does not contain documents, so
-     * it is text. Any other error may only mean that the object continues after these bytes: ask
-     * for more bytes, unless these are the last. */
+    /* A complete object without the field shows that this array holds no documents, so it is text.
+     * Any other error may only mean that the object continues after these bytes: ask for more
+     * bytes, unless these are the last. */
     return b->last || found.at == SGT_JSON_NOWHERE ? SGT_FORM_TEXT : SGT_FORM_MORE;
 }
 
@@ -153,9 +153,9 @@ int sgt_lookahead_read(sgt_lookahead *l, sgt_source *s, size_t want, const char 
     return rc < 0 ? rc : sgt_source_read(s, l->bytes, &l->n, want, &l->end, err);
 }
 
-/* If f is compressed, return SGT_OK instead of the error rc, so that only the bytes before the
- * error are examined now. The error is reported later, when the file is tokenized. Otherwise return
- * rc. */
+/* Return SGT_OK instead of the error rc if f is compressed and memory has not run out. The bytes
+ * before the error are then examined, and the error is reported later, when the file is
+ * tokenized. */
 static int pardon(const sgt_corpus_file *f, int rc)
 {
     return f->pack && rc != SGT_ENOMEM ? SGT_OK : rc;
@@ -256,8 +256,8 @@ static int read_beginning(walk *w, const sgt_corpus_file *f, sgt_source **s)
                : pardon(f, sgt_lookahead_read(&w->first, *s, SGT_BINARY_PREFIX, f->path, w->err));
 }
 
-/* Set f->rows to 1 if the file ends in Parquet's magic number. The caller has already found that
- * number at the beginning of the file; a truncated file lacks it at the end. */
+/* Set f->rows to 1 if the file ends in Parquet's magic number, which a truncated file lacks. The
+ * caller has already found that number at the beginning of the file. */
 static int read_end(walk *w, sgt_corpus_file *f, sgt_source *s)
 {
     uint8_t mark[4];
@@ -268,8 +268,8 @@ static int read_end(walk *w, sgt_corpus_file *f, sgt_source *s)
     return rc < 0 ? rc : SGT_OK;
 }
 
-/* Skip a file: print a notice with the reason in *w->err, and return 1. But if `named` is 1, the
- * user has named this file as an INPUT, so return an error. cut: 1 if the file is truncated
+/* Skip a file: print a notice with the reason in *w->err, and return 1. If `named` is 1, the user
+ * has named this file as an INPUT: return an error instead. cut: 1 if the file is truncated
  * Parquet, 0 if it is not text; each kind is counted separately. */
 static int leave_out(walk *w, const sgt_corpus_file *f, int named, int cut)
 {
@@ -283,8 +283,8 @@ static int leave_out(walk *w, const sgt_corpus_file *f, int named, int cut)
 
 /* Find out what a file holds, and check that it can be read: failing now is better than failing
  * after an hour of work. Return 1 if the file is skipped, because it is not text or, with
- * --skip-bad, because it is truncated Parquet, which lacks its metadata. named: 1 if the user has
- * named this file as an INPUT; skipping it is then an error. */
+ * --skip-bad, because it is truncated Parquet. named: 1 if the user has named this file as an
+ * INPUT, which is an error if it would be skipped. */
 static int inspect_file(walk *w, sgt_corpus_file *f, int named)
 {
     const int open = w->o->format == SGT_FORMAT_AUTO, skip = w->c->skip_binary,
@@ -358,8 +358,8 @@ static int in_order(const FTSENT **a, const FTSENT **b)
     return p - q;
 }
 
-/* Return 1 if an entry of an INPUT folder with this name is skipped as hidden: the name begins with
- * a dot, or it is one of the files without rows that Hadoop writes next to a table's Parquet
+/* Return 1 if an entry of an INPUT folder with this name is skipped as hidden: its name begins with
+ * a dot, or Hadoop writes files with this name, which have no rows, next to a table's Parquet
  * files. */
 static int is_hidden(const char *name)
 {
@@ -400,9 +400,8 @@ static int count_entry(left *l, const char *path, sgt_error *err)
 }
 
 /* Process an entry that fts has found below an INPUT folder, and add it if it is a file. base:
- * length of the prefix of the entry's path that is not part of the file's name. *hidden and *odd
- * count the entries skipped because they are hidden, and because they are neither file nor
- * folder. */
+ * length of the prefix of the entry's path that is not part of the file's name. *hidden counts the
+ * entries skipped as hidden; *odd counts those that are neither file nor folder. */
 static int list_entry(walk *w, FTS *tree, FTSENT *e, size_t base, left *hidden, left *odd)
 {
     const char *path = e->fts_path;
@@ -492,9 +491,9 @@ static int list_path(walk *w, const char *input)
 /* ---- lists ---- */
 
 /* Add the paths in a list that is read from f; messages call it `list`. Each path ends in a
- * newline, or in a NUL if the first bytes read contain one. (A path has at most PATH_MAX bytes, so
- * these bytes contain the end of the first path.) A list in UTF-16 contains NULs, too. Its "paths"
- * do not exist, and the error then says that the list is UTF-16. */
+ * newline, or in a NUL if the first bytes read contain one. (They contain the end of the first
+ * path, which has at most PATH_MAX bytes.) A list in UTF-16 contains NULs, too. Its "paths" do not
+ * exist, and the error then says that the list is UTF-16. */
 static int list_paths(walk *w, const char *list, FILE *f)
 {
     /* bytes read from the list but not processed yet; there is room for the longest path and its
@@ -566,8 +565,8 @@ static int set_filters(sgt_corpus *c, const sgt_tokenize_options *o, sgt_error *
     return rc;
 }
 
-/* Print the number of skipped files that got no notice each. Return an error if files were skipped
- * and no file is left. Call this after the last INPUT. */
+/* Print the number of skipped files that got no notice of their own. Return an error if files were
+ * skipped and none is left. Call this after the last INPUT. */
 static int sum_up_skipped(const walk *w)
 {
     static const char *const why[][2] = {

@@ -1,6 +1,6 @@
-/* feed.c: cuts files into units of work, divides units into documents, and encodes documents. How
- * it does so depends on the file's format: text, JSONL or Parquet. To find the documents in a JSONL
- * line or a Parquet page, it calls json_line.c or parquet_page.c. */
+/* feed.c: cuts files into units of work, divides units into documents, and encodes documents,
+ * depending on the file's format: text, JSONL or Parquet. It calls json_line.c and parquet_page.c
+ * to find the documents in a JSONL line or a Parquet page. */
 #include "tokenize/input/feed.h"
 
 #include <inttypes.h>
@@ -25,9 +25,9 @@
 #define EXTENT ((size_t)1 << 30)
 /* bytes of text per unit, so that the unit and its ids fit into a CPU's L2 cache */
 #define PIECE ((size_t)256 << 10)
-/* Buffers of a unit that are larger than this many bytes are freed after use; smaller ones are used
- * again for the next unit. A Parquet page, compressed plus uncompressed, usually fits: allocating
- * its buffer anew would take longer than lz4 takes to decompress the page. */
+/* Buffers of a unit that are larger than this many bytes are freed after use; smaller ones are kept
+ * for the next unit. A Parquet page, compressed plus uncompressed, usually fits. A new allocation
+ * for it would take longer than decompressing it with lz4. */
 #define LARGE ((size_t)4 << 20)
 /* Maximum number of files that are opened before they are needed. A filtered file needs two
  * descriptors, and the usual limit for a process is 1,024. */
@@ -156,9 +156,9 @@ struct sgt_text_feed {
     uint64_t file;   /* index of the current or next file */
     uint64_t offset; /* offset in the current file's stream of the first byte not yet delivered */
     /* Compressed and filtered files that were opened before they are needed. The feed has opened
-     * `opened` such files so far, and has begun to read the first `taken` of them. The k-th file
-     * opened in this way, counted from 0, is at ahead[k % ahead_most]. ahead_file: index in the
-     * corpus of the first file that may be opened next. */
+     * `opened` such files so far, and has begun to read the first `taken` of them. The k-th of
+     * them, from 0, is at ahead[k % ahead_most]. ahead_file: index in the corpus of the first file
+     * that may be opened next. */
     sgt_source **ahead;
     uint64_t opened, taken, ahead_file;
     size_t ahead_most;
@@ -210,8 +210,8 @@ static const sgt_corpus_file *current(const sgt_text_feed *f)
     return &f->r.corpus->files[f->file];
 }
 
-/* Determine the form (sgt_form) of the stream that has just been opened, from its first bytes.
- * These bytes stay in f->carry, to be delivered later. */
+/* Determine from its first bytes what the stream that has just been opened holds (sgt_form). The
+ * bytes stay in f->carry, to be delivered later. */
 static int read_form(sgt_text_feed *f, sgt_error *err)
 {
     sgt_corpus_file *s = &f->r.corpus->files[f->file];
@@ -226,11 +226,10 @@ static int read_form(sgt_text_feed *f, sgt_error *err)
     return SGT_OK;
 }
 
-/* Advance the stream to f->offset, where an earlier run stopped, and compute the stream's hash up
- * to that offset. If reading can begin at any byte, start at the hash block that contains byte
- * `hashed`. Otherwise, start at the beginning of the stream; f->carry may already hold its first
- * bytes. Return an error if the first `hashed` bytes do not have the hash that the earlier run
- * recorded. */
+/* Advance the stream to f->offset, where an earlier run stopped, and hash the bytes up to there.
+ * Return an error if the first `hashed` bytes do not have the hash that the earlier run recorded.
+ * If reading can begin at any byte, begin at the hash block that contains byte `hashed`. Otherwise,
+ * begin at the start of the stream; f->carry may already hold its first bytes. */
 static int read_again(sgt_text_feed *f, sgt_error *err)
 {
     const uint64_t hashed = f->o.from.hashed;
@@ -346,9 +345,9 @@ static int add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clos
 {
     const sgt_error *left = sgt_source_left(f->source);
     const int bad = closes && *left->text, nothing = bad && left->code && !f->offset && !n;
-    /* `nothing` is 1 if no byte before the damage can be used, so that the file has no document.
-     * Deliver an empty block of JSONL lines in this case, even for a text file: it contains no
-     * document, whereas an empty text would count as an empty document. */
+    /* `nothing` is 1 if no byte before the damage can be used, so the file has no document. In this
+     * case, deliver an empty block of JSONL lines, even for a text file, because an empty text
+     * would count as an empty document. */
     const int lines = current(f)->lines || nothing, begins = begins_document(f, u->text + at, n);
     if (bad && f->left++ < LEFT_SAID) sgt_say(&f->r.o->notice, "%s", left->text);
     if (begins && f->offset)
@@ -379,10 +378,9 @@ static int add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clos
     return append_part(u, &part, err);
 }
 
-/* Find a cut point in text whose ill-formed units will be replaced by U+FFFD before it is encoded.
- * The cut point is found in a copy in which they are already replaced, and then converted to an
- * offset in the original text. The conversion counts units, because the text and the copy have
- * equally many. */
+/* Find a cut point in text whose ill-formed units are replaced by U+FFFD before it is encoded. The
+ * cut point is found in a copy with the replacements, and then converted to an offset in the
+ * original text. The conversion counts units, because the text and the copy have equally many. */
 static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good,
                         sgt_error *err)
 {
@@ -396,8 +394,8 @@ static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t 
 
 /* Find a cut point between two tokens, in text that has no other cut point and no literal that
  * begins a document. The tokens before the cut point stay the same whatever text follows. Text to
- * be normalized is cut only if it is all ASCII: normalizing it together with the text that follows
- * can then change only its last character, which is after the cut point. */
+ * be normalized is cut only if it is all ASCII. Text that follows can then change only its last
+ * character, which is after the cut point. */
 static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
     if (!f->r.vocab || n < (f->o.long_piece ? f->o.long_piece : LONG_PIECE)) return SGT_OK;
@@ -410,11 +408,10 @@ static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     return SGT_OK;
 }
 
-/* Find a cut point in text[n], which is from a text file, so that the cut point need not be at the
- * end of a line. Set *good as cut_part does. If literals begin documents, cut before the last
- * literal. If there is none, cut where the split rule allows it, but not within the last bytes,
- * because these may be the beginning of a literal. In this way, no cut is inside a literal that
- * begins a document, and every other literal is counted. */
+/* Find a cut point in text[n], which is from a text file, and set *good as cut_part does. If
+ * literals begin documents, cut before the last literal. If there is none, cut where the split rule
+ * allows it, but not within the last bytes, which may be the beginning of a literal. As a result,
+ * no cut is inside a literal that begins a document, and every other literal is counted. */
 static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
     const sgt_literal *l = &f->r.literal;
@@ -422,8 +419,8 @@ static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     int rc = SGT_OK;
     if (l->divides && (*good = last_literal(l, text, n)) > 0) return SGT_OK;
     if (sgt_rule_by(f->r.rule) == SGT_RULE_PCRE2 || n <= from + beyond) return SGT_OK;
-    /* Skip a literal at the beginning, because it must not be cut. The text after it is encoded
-     * separately from it, so the search for a cut can begin there. */
+    /* Do not search a literal at the beginning, because it must not be cut. The text after it is
+     * encoded separately. */
     text += from;
     n -= from + beyond;
     *good = f->r.normalize > SGT_NORMALIZE_NONE
@@ -434,9 +431,9 @@ static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     return rc;
 }
 
-/* Find a cut in text[n], as late as possible. Set *good to its offset, or to 0 if there is no cut
- * yet and more text must be read. The first `seen` bytes have been searched before without
- * success. */
+/* Find a cut in text[n], as late as possible. Set *good to its offset, or to 0 if there is none yet
+ * and more text must be read. The first `seen` bytes contain no cut, according to an earlier
+ * search. */
 static int cut_part(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen, size_t *good,
                     sgt_error *err)
 {
@@ -447,9 +444,8 @@ static int cut_part(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen
     return SGT_OK;
 }
 
-/* Append a part for a line that is longer than the limit and therefore bad. Its first n bytes are
- * at u->text + at. With --skip-bad, also advance the feed past the line; otherwise the run fails at
- * it. */
+/* Append a part for a line that is too long and therefore bad. Its first n bytes are at u->text +
+ * at. With --skip-bad, also advance the feed past the line; otherwise the run fails there. */
 static int add_long_line(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, sgt_error *err)
 {
     uint8_t *text = u->text + at;
@@ -583,8 +579,8 @@ int sgt_text_feed_next(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
         rc = opened ? SGT_OK : open_file(f, &f->failure);
         if (!rc) rc = f->rows ? read_rows(f, u, &f->failure) : read_part(f, u, &f->failure);
     }
-    /* If parts were read before an error, deliver these parts now and the error at the next call.
-     * As a result, a run fails at the same byte however the text is cut into units. */
+    /* If parts were read before an error, deliver these parts now, and the error at the next call.
+     * A run then fails at the same byte, however the text is cut into units. */
     if (u->count) return 0;
     if (!f->failure.code && f->left > LEFT_SAID)
         sgt_say(&f->r.o->notice,
@@ -620,8 +616,8 @@ int sgt_bad_line_fail(const sgt_bad_line *b, const sgt_corpus *c, uint64_t line,
                     b->byte ? "" : "--field NAME selects the field with the text, ", kind);
 }
 
-/* Move the unit's parts to u->folded, so that the unit has no parts and unfolding can append the
- * new ones. Return the parts that were moved, and set *count to their number. */
+/* Move the unit's parts to u->folded, so that unfolding can append new parts to an empty list.
+ * Return the parts that were moved, and set *count to their number. */
 static const sgt_part *set_aside(sgt_unit *u, size_t *count)
 {
     sgt_part *parts = u->parts;
@@ -663,9 +659,9 @@ static int divide(sgt_unit *u, const sgt_part *p, sgt_error *err)
         next.offset = next.end;
         next.records = 0;
         if (next.kind == SGT_PART_LINE) next.line.surrogates = 0;
-        /* The hash that chooses a document's split needs a position that no other document of the
-         * file has. In a text file, this is the document's offset. The documents of a line or row
-         * have the same offset, so combine the end of the line or row with the document's index in
+        /* A document's split is a hash of its position, which no other document of the file may
+         * share. In a text file, this is the document's offset. The documents of a line or row all
+         * have the same offset: combine the end of the line or row with the document's index in
          * it. */
         next.split = sgt_text_feed_split(name, text ? next.offset : p->end ^ k << 40,
                                          u->reading->o->val_fraction);
@@ -731,14 +727,13 @@ static int unfold_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
                               : (lines ? sgt_json_records : sgt_parquet_records)(u, p, &next, err);
     next.length = 0;
     next.closes = p->closes && !rc;
-    /* The damaged end of a compressed file counts as a bad line (p->bad). But if the damage is
-     * inside the last line, that line is already counted as bad, so do not count the damage
+    /* The damaged end of a compressed file counts as a bad line (p->bad). If the damage is inside
+     * the last line, that line has already been counted as bad, so the damage is not counted
      * again. */
     if (next.closes && !(cut && next.bad)) next.bad += p->bad;
-    /* Append a part without a document for the lines or rows after the last document. If there are
-     * none, the part is still needed in two cases: at the end of the file, because `closes` must be
-     * set in the file's last part, and before a bad record, because `end` says how far the unit
-     * reaches. */
+    /* Append a part without a document for the lines or rows after the last document. Even if there
+     * are none, two cases need this part: at the end of the file, `closes` must be set in the last
+     * part; before a bad record, `end` says how far the unit reaches. */
     if (rc < 0 || !(next.closes || rc || next.end > next.offset)) return rc;
     const int left = append_part(u, &next, err);
     return left < 0 ? left : rc;

@@ -19,9 +19,9 @@
 
 static int is_space(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 
-/* Copy the words of a command to `out`, each followed by a NUL. Return the number of words, or -1
- * if a quote is not closed or the command ends in a backslash. `out` must have room for strlen(s) +
- * 1 bytes. */
+/* Copy the words of a command to `out`, each followed by a NUL. `out` must have room for strlen(s)
+ * + 1 bytes. Return the number of words, or -1 if a quote is not closed or the command ends in a
+ * backslash. */
 static int split_words(const char *s, char *out)
 {
     for (int count = 0;; count++) {
@@ -126,8 +126,8 @@ int sgt_filter_start(const sgt_filter *f, const char *path, sgt_child *child, sg
 
 static void pause_ms(long ms) { nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL); }
 
-/* Return 1 and set *status if the child has ended, or 0 if it has not. Return -1 if its status is
- * lost because another part of the program has waited for the child. */
+/* Return 1 and set *status if the child has ended, or 0 if it is still running. Return -1 if its
+ * status is lost because another part of the program has waited for the child. */
 static int has_ended(const sgt_child *child, int *status)
 {
     const pid_t got = waitpid(child->pid, status, WNOHANG);

@@ -1,7 +1,6 @@
 /* json_line.c: parses lines of JSON and turns them into documents. Each line is read once, from
- * left to right. Every line ends in a newline, and no valid token contains a newline. Therefore,
- * the code need not check for the end of the line separately: wherever it expects a byte of a
- * token, a newline is an error. */
+ * left to right. Every line ends in a newline, which is an error wherever a byte of a token is
+ * expected. The code therefore need not check for the end of the line separately. */
 #include "tokenize/input/json_line.h"
 
 #include <string.h>
@@ -91,8 +90,8 @@ typedef struct scan {
     /* number of open objects that lie on the path to the field, counted from the outermost
      * object */
     size_t matched;
-    /* The field's value, which may have any type. value: where it begins, or NULL if it was not
-     * reached yet; value_end: where it ends, or NULL if it was not read completely. */
+    /* The field's value, of any type. value: its beginning, or NULL if it has not been reached;
+     * value_end: its end, or NULL if it was not read completely. */
     uint8_t *value, *value_end;
     size_t value_depth;
     int escaped; /* 1 if the value is a string that contains a backslash */
@@ -148,9 +147,9 @@ static uint8_t *put_escaped(uint8_t *out, const uint8_t **s, uint64_t *surrogate
     return out + utf8proc_encode_char((utf8proc_int32_t)cp, out);
 }
 
-/* Copy bytes from s to `out`, up to `end` or to the first backslash. Return their number. Bytes are
- * copied 16 at a time, so up to 16 bytes after the copied ones may be read, and overwritten in
- * `out`. */
+/* Copy bytes from s to `out`, up to `end` or to the first backslash, and return their number. Up to
+ * 16 bytes after them may also be read and be overwritten in `out`, because bytes are copied 16 at
+ * a time. */
 static size_t copy_plain(uint8_t *out, const uint8_t *s, const uint8_t *end)
 {
     size_t n = (size_t)(end - s), i = 0;
@@ -219,8 +218,8 @@ static int read_word(scan *c, const char *word)
     return 0;
 }
 
-/* Read NaN or Infinity, which are not JSON but are written by Python's json module. Inside the
- * requested field, return an error, because --keep-fields may copy the field's value unchanged. */
+/* Read NaN or Infinity, which are not JSON but are written by Python's json module. In the
+ * requested field, return an error, because --keep-fields may copy its value unchanged. */
 static int read_python_word(scan *c, const char *word)
 {
     return c->value && !c->value_end ? wrong(c, "NaN or Infinity, which is not text")
@@ -280,8 +279,8 @@ static int read_name(scan *c)
     return n == c->path->lengths[c->depth - 1] && !memcmp(name, c->path->names[c->depth - 1], n);
 }
 
-/* Read a value. If it is an object or an array, read only its opening bracket, and return 1. If it
- * is the field's value (on_path is 1 and the path ends here), record where it begins and ends. */
+/* Read a value. If it is an object or an array, read only its opening bracket, and return 1. If
+ * on_path is 1 and the path ends here, it is the field's value: record where it begins and ends. */
 static int read_value(scan *c, int on_path)
 {
     const int is_field = on_path && c->depth == c->path->count;
@@ -394,8 +393,8 @@ const char *sgt_json_value(const sgt_json_path *p, uint8_t *line, uint8_t *scrat
 const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, int whole,
                           sgt_json_found *t)
 {
-    /* do not initialize c: clearing its last member, which has 64 KiB, for each line would take
-     * long, and only entries that were written before are read */
+    /* not initialized: its last member has 64 KiB, which would take long to clear for each line,
+     * and only entries that were written before are read */
     scan c;
     const char *why = scan_line(&c, p, line, scratch, whole);
     *t = (sgt_json_found){.at = why ? (size_t)(c.s - line) : SGT_JSON_NOWHERE};
@@ -416,9 +415,9 @@ const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratc
 
 /* ---- turning a block of lines into documents ---- */
 
-/* Find the document in line[n], and set *t to its offset and length. Return NULL, or the reason
- * why the line is bad; t->at is then as in sgt_json_found. valid: 1 if the line is known to be
- * UTF-8. */
+/* Find the document in line[n], and set *t to its offset and length. Return NULL, or the reason why
+ * the line is bad; t->at is then the offset of the error (sgt_json_found). valid: 1 if the line is
+ * known to be UTF-8. */
 static const char *read_document(sgt_unit *u, uint8_t *line, size_t n, int valid, sgt_json_found *t)
 {
     size_t good = valid ? n : sgt_utf8_valid(line, n);

@@ -67,7 +67,7 @@ int sgt_kept_line(const sgt_kept_names *k, uint8_t *line, sgt_unit *u, sgt_part 
 /* ---- rows of Parquet ----
  *
  * Each column to keep has its own reader, because its pages need not begin and end at the same rows
- * as the pages of the text column. */
+ * as those of the text column. */
 
 typedef struct column {
     sgt_parquet *reader;

@@ -1,6 +1,6 @@
 /* parquet.c: reads the metadata at the end of a Parquet file and the headers of its pages, and goes
- * from page to page. Metadata and headers are in Thrift's compact protocol; the field ids here are
- * those in parquet.thrift. */
+ * from page to page. The metadata and the headers are in Thrift's compact protocol; the field ids
+ * here are those in parquet.thrift. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,9 +37,9 @@
 /* maximum size in bytes of a page's header, whose statistics may include long strings */
 #define LONGEST_HEAD ((size_t)16 << 20)
 
-/* A row group: consecutive rows of the file, whose columns are stored together. The fields describe
- * where the group begins; it ends where the next group begins. After the last group there is a
- * sentinel without rows, which begins at the metadata. */
+/* A row group: consecutive rows of the file, whose columns are stored together. The fields say
+ * where the group begins. It ends where the next group begins; the last element of `groups` has no
+ * rows and begins at the metadata. */
 typedef struct row_group {
     uint64_t row;    /* index in the file of the group's first row */
     uint64_t before; /* size in bytes of the requested column in all earlier row groups together */
@@ -68,16 +68,16 @@ struct sgt_parquet {
     sgt_parquet_shared *whole; /* the page at `at`, if it is shared */
     /* Hashes of what was read. hash: sum of the hashes of the metadata and of all pages before row
      * `covered` (sgt_parquet_hash); dictionary_hash: hash of the row group's dictionary; page_hash:
-     * of the page at `at`; head_hash: of that page's header. */
+     * hash of the page at `at`; head_hash: hash of that page's header. */
     uint64_t hash, covered, dictionary_hash, page_hash, head_hash;
 };
 
 /* ---- Thrift's compact protocol ----
  *
- * Nothing is copied. After a failure, every read returns 0 and no further field is found, so
- * callers check for failure only once. A struct is read by a table of its fields. For a string, a
- * list or a struct in it, `place` is set to the position at which it begins, so that it can be read
- * later:
+ * After a failure, every read returns 0 and no further field is found, so callers check for failure
+ * only once. A struct is read by a table of its fields. Nothing is copied: for a string, a list or
+ * a struct in it, `place` is set to the position at which it begins, and it can be read later from
+ * there.
  *
  *     int64_t rows = -1;
  *     thrift t = {.at = bytes, .end = bytes + n}, name = {0};
@@ -139,7 +139,7 @@ static int64_t read_int(thrift *t)
     return (int64_t)(n >> 1) ^ -(int64_t)(n & 1);
 }
 
-/* Return the type of the next field, and set *id to its id. Return 0 if the struct has ended. On
+/* Return the type of the next field, or 0 if the struct has ended. Set *id to the field's id. On
  * entry, *id is the id of the previous field, or 0 before the first field. */
 static int next_field(thrift *t, int *id)
 {
@@ -180,9 +180,9 @@ static const uint8_t *read_bytes(thrift *t, size_t *n)
     return bytes;
 }
 
-/* Skip a value. Values can have any type that Parquet's structs use; maps are not among them.
- * in_list: 1 if the value is an element of a list. In a list, a boolean takes one byte; in a
- * struct, it is part of the field's type. */
+/* Skip a value of any type that Parquet's structs use (maps are not among them). in_list: 1 if the
+ * value is an element of a list. A boolean takes one byte there; in a struct, it is part of the
+ * field's type. */
 static void skip(thrift *t, int type, int in_list, int depth)
 {
     int id = 0, of = 0;
@@ -428,8 +428,9 @@ static int read_groups(sgt_parquet *p, thrift *t, size_t column, sgt_error *err)
     return rc;
 }
 
-/* Parse the metadata bytes[n]. Return SGT_EFORMAT if they are damaged, or if the column is missing,
- * encrypted, compressed by an unsupported codec, or does not have one string per row. */
+/* Parse the metadata bytes[n]. Return SGT_EFORMAT if the metadata is damaged, or if the column is
+ * missing, is encrypted, is compressed by an unsupported codec, or does not have one string per
+ * row. */
 static int parse_meta(sgt_parquet *p, const uint8_t *bytes, size_t n, sgt_error *err)
 {
     thrift t = {.at = bytes, .end = bytes + n}, schema = {0}, groups = {0};
@@ -457,7 +458,7 @@ static int parse_meta(sgt_parquet *p, const uint8_t *bytes, size_t n, sgt_error 
 /* ---- heads of pages ---- */
 
 /* Parse the header of a page at p[n]. Return NULL, or what is wrong with the header. Set *more to 1
- * if the header is only cut off, so that the caller should try again with more bytes. */
+ * if the header only ends too early, so that the caller should try again with more bytes. */
 static const char *parse_head(sgt_parquet_head *h, const uint8_t *p, size_t n, int *more)
 {
     thrift t = {.at = p, .end = p + n}, data = {0}, data2 = {0};
@@ -577,9 +578,9 @@ static void begin_group(sgt_parquet *p, size_t i)
     p->taken = 0;
 }
 
-/* Return the number of row groups whose middle is before byte `at` of the file. The middle of a
- * group is estimated from one column: if the middle of the column's pages in the group is at x % of
- * the column's bytes, the middle of the group is taken to be at x % of the file. */
+/* Return the number of row groups whose middle is before byte `at` of the file. Only one column is
+ * used to estimate the middle of a group: if the middle of the column's pages in the group is at x
+ * % of the column's bytes, the middle of the group is taken to be at x % of the file. */
 static size_t groups_before(const sgt_parquet *p, uint64_t at)
 {
     const double all = (double)p->groups[p->count].before, twice = 2 * (double)at;
@@ -591,7 +592,7 @@ static size_t groups_before(const sgt_parquet *p, uint64_t at)
 }
 
 /* Go to the first row group of the file's range. Then skip the groups that the hash of an earlier
- * run covers, because that run has read them completely. */
+ * run covers, because that run has read all of them. */
 static void begin_range(sgt_parquet *p)
 {
     const sgt_corpus_file *f = p->r.file;
@@ -658,8 +659,8 @@ uint64_t sgt_parquet_raw(const sgt_parquet *p)
 
 /* ---- pages ---- */
 
-/* Read the header of the page at p->at into *h. The header's bytes are stored only temporarily,
- * in the free space after u's text, where the next read overwrites them. */
+/* Read the header of the page at p->at into *h. Its bytes are needed only briefly, so they are read
+ * into the free space after u's text, where the next read overwrites them. */
 static int read_head(sgt_parquet *p, uint64_t end, sgt_unit *u, sgt_parquet_head *h, sgt_error *err)
 {
     const uint64_t left = end - p->at;
@@ -707,9 +708,8 @@ static size_t text_bytes(const sgt_parquet *p, const sgt_parquet_head *h, uint64
     return (size_t)(((double)h->unpacked / (double)h->rows + word) * (double)rows);
 }
 
-/* Read the compressed bytes of a page to the end of u's text. Reserve room after them, into which
- * the unit's rows will be decompressed. text: estimated uncompressed size in bytes of the rows that
- * this page adds. */
+/* Read the compressed bytes of a page to the end of u's text, and reserve room after them for
+ * decompressing the unit's rows. text: estimated uncompressed size in bytes of this page's rows. */
 static int read_behind(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, size_t text,
                        sgt_error *err)
 {
@@ -723,8 +723,8 @@ static int read_behind(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, s
 }
 
 /* Add the next rows of the page at p->at to u, at most SGT_PARQUET_ROWS of them. A page with more
- * rows is read only once, into a shared page, from which this call and the next ones take the
- * rows. */
+ * rows becomes a shared page: it is read only once, and this call and the next ones take rows from
+ * it. */
 static int add_page(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, uint64_t *rows,
                     sgt_error *err)
 {
@@ -771,9 +771,9 @@ static void pass_page(sgt_parquet *p, const sgt_parquet_head *h, uint64_t rows)
     sgt_parquet_shared_drop(&p->whole);
 }
 
-/* Process the page at p->at: add its rows to u. If it has more than SGT_PARQUET_ROWS rows, add the
- * next ones of them, and advance past the page after the last ones. Set *rows to the number of rows
- * added; leave it unchanged if there are none, as for a dictionary. */
+/* Add the next rows of the page at p->at to u, at most SGT_PARQUET_ROWS of them. Advance past the
+ * page after its last rows. Set *rows to the number of rows added, but leave it unchanged if the
+ * page has none, as a dictionary. */
 static int read_page(sgt_parquet *p, const row_group *g, sgt_unit *u, uint64_t *rows,
                      sgt_error *err)
 {

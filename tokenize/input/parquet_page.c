@@ -1,13 +1,13 @@
 /* parquet_page.c: decodes a page of a column, from its compressed bytes to strings and to
- * documents.
+ * documents. The encodings are described in Encodings.md of the Parquet format's documentation.
  *
- * Strings in PLAIN and DELTA_LENGTH_BYTE_ARRAY stay where they were decompressed. Strings in
- * DELTA_BYTE_ARRAY are assembled after the decompressed page, and so are numbers that are neither
- * PLAIN nor in a dictionary. In PLAIN, the lengths between strings are overwritten with zeros once
- * they are read, so that all strings of a page can be checked as one text. A dictionary is a
- * separate page, shared by the pages that use it; its strings are copied after each such page, and
- * so are the rows of a large page. Encodings.md in the Parquet format's documentation describes the
- * encodings. */
+ * Where the strings are depends on the encoding:
+ * - PLAIN and DELTA_LENGTH_BYTE_ARRAY: where they were decompressed. In PLAIN, the lengths between
+ *   strings are overwritten with zeros once they are read, so that all strings of a page can be
+ *   checked as one text.
+ * - DELTA_BYTE_ARRAY, and numbers other than PLAIN: assembled after the decompressed page.
+ * - Dictionary: in a separate page, which other pages share. Its strings are copied after each page
+ *   that uses it. The rows of a large page are copied in the same way. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -107,11 +107,12 @@ static size_t unpack_lz4(const uint8_t *in, size_t n, uint8_t *out, size_t size)
 
 /* Codecs, indexed by their numbers in parquet.thrift. */
 static const struct {
-    /* Function that decompresses. It is NULL in two cases: if `name` is set, this build has no
-     * decompressor for the codec; if `name` is NULL, the codec stands for uncompressed bytes. */
+    /* Function that decompresses. NULL has two meanings: if `name` is set, this build has no
+     * decompressor for the codec; if `name` is NULL, too, the codec stands for uncompressed
+     * bytes. */
     unpacker *unpack;
-    /* Maximum number of bytes that one compressed byte can expand to. It limits the memory that is
-     * allocated for a damaged file, which may state any size. */
+    /* Maximum number of bytes that one compressed byte can expand to. A damaged file may state any
+     * size; this limits the memory that is allocated for it. */
     size_t most;
     const char *name, *remedy;
 } codecs[CODECS] = {
@@ -188,8 +189,8 @@ static int next_run(runs *r)
         r->at += bytes;
         return 0;
     }
-    /* A bit-packed run consists of groups of eight numbers. Some writers leave out the last bytes
-     * of the last group, so accept a run that ends early. */
+    /* A bit-packed run has groups of eight numbers. It may end early, because some writers leave
+     * out the last bytes of the last group. */
     uint64_t size = r->left * r->width;
     r->left *= 8;
     if (size > left) {
@@ -385,9 +386,10 @@ typedef struct decoder {
     const sgt_parquet_page *p;
     sgt_unit *u;
     size_t at, end; /* range of the page's bytes, in the unit's text, that are not read yet */
-    /* Scratch memory for three arrays with an element per row. The first holds definition levels.
-     * The second holds dictionary indices, string lengths, or the lengths of shared prefixes. With
-     * prefixes, the third holds the lengths of the strings' remaining bytes. */
+    /* Scratch memory for three arrays, with an element per row. The first holds definition levels.
+     * The second holds dictionary indices, string lengths, or, for strings that share a prefix with
+     * the string before, the lengths of the prefixes. The third then holds the lengths of the
+     * strings' remaining bytes. */
     uint32_t *numbers;
 } decoder;
 
@@ -447,8 +449,8 @@ static const char *read_lengths(decoder *d, uint32_t *out, size_t n, uint64_t *s
     if (all.left < n) return ended;
     for (size_t i = 0; all.left; i++) {
         uint64_t number;
-        /* next_delta computes modulo 2^32, so that a negative number appears here as one above
-         * INT32_MAX. Reject it, because a length cannot be negative. */
+        /* next_delta computes modulo 2^32, so a negative number appears as one above INT32_MAX. No
+         * length can be negative. */
         if (next_delta(&all, &number) < 0 || (uint32_t)number > INT32_MAX) return damaged;
         if (i < n) out[i] = (uint32_t)number;
         *sum += (uint32_t)number;
@@ -594,9 +596,9 @@ static const char *decode_rows(decoder *d, size_t levels, sgt_parquet_string *ro
     return why;
 }
 
-/* Decompress the page to the end of the unit's text. A page that is not compressed stays where it
- * is. Set d->at and d->end to the range of the page's bytes, and *levels to the number of bytes at
- * its beginning that hold the definition levels. */
+/* Decompress the page to the end of the unit's text; a page that is not compressed stays where it
+ * is. Set d->at and d->end to the range of the page's bytes. Set *levels to the number of these
+ * bytes, at the beginning, that hold the definition levels. */
 static const char *unpack_page(decoder *d, size_t *levels)
 {
     const sgt_parquet_page *p = d->p;
@@ -631,8 +633,8 @@ static const char *unpack_page(decoder *d, size_t *levels)
     return n > d->end - d->at ? levels_end : NULL;
 }
 
-/* Decode all rows of the page. Set *strings to the text that their offsets refer to: u's text, or
- * the text of the dictionary, which is valid as long as the page has a reference to it. */
+/* Decode all rows of the page. Set *strings to the text that the rows' offsets refer to. This is
+ * u's text, or the dictionary's, which is valid as long as the page has a reference to it. */
 static const char *decode_page(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
                                const uint8_t **strings)
 {
@@ -691,9 +693,9 @@ void sgt_parquet_pages_drop(sgt_unit *u)
 
 /* ---- turning rows into documents; null rows and strings that are not UTF-8 are bad ---- */
 
-/* Return 1 if all strings are valid UTF-8. One call checks the text from the first string to the
- * last, because only ASCII bytes, or strings that are checked as well, are between them
- * (sgt_parquet_page_decode). Also check that no string begins in the middle of a character. */
+/* Return 1 if all strings are valid UTF-8. The text from the first string to the last is checked at
+ * once. This is possible because only ASCII bytes and strings to be checked are in it
+ * (sgt_parquet_page_decode). In addition, no string may begin in the middle of a character. */
 static int all_valid(const sgt_unit *u, const sgt_parquet_string *rows, uint64_t count)
 {
     size_t from = SIZE_MAX, to = 0, before = SIZE_MAX;
@@ -710,9 +712,9 @@ static int all_valid(const sgt_unit *u, const sgt_parquet_string *rows, uint64_t
     return from == SIZE_MAX || sgt_utf8_valid(u->text + from, to - from) == to - from;
 }
 
-/* Return NULL if the row is a document. Otherwise return the reason why it is bad, and set *byte to
- * the position of the first wrong byte in the string, from 1, or to 0. valid: 1 if the string is
- * known to be UTF-8. */
+/* Return NULL if the row is a document, or else the reason why it is bad. Set *byte to the
+ * position, from 1, of the first wrong byte in the string, or to 0. valid: 1 if the string is known
+ * to be UTF-8. */
 static const char *bad_row(const sgt_unit *u, const sgt_parquet_string *s, int valid,
                            uint64_t *byte)
 {

@@ -57,17 +57,16 @@ struct sgt_source {
     /* process of the filter whose output is read instead of the file */
     sgt_child child;
     /* The members from here to `left` are only used for compressed files. `out` is always filled
-     * completely, and refilled only when all of it has been read. The reason: if a file is damaged,
-     * libzstd does not deliver some bytes before the damage, and how many depends on how much each
-     * call decompresses. Because every call decompresses the same amount, the bytes delivered do
-     * not depend on how the caller reads. */
+     * completely, and refilled only when all of it has been read. As a result, the bytes delivered
+     * from a damaged file do not depend on how the caller reads. (libzstd does not deliver some
+     * bytes before the damage; how many depends on how much each call decompresses.) */
     uint8_t *in, *out; /* buffers for compressed and for decompressed bytes */
     size_t in_at, in_size, out_at, out_size;
     int in_end; /* 1 if the file ends after the bytes in `in` */
     z_stream gz;
     ZSTD_DStream *zst;
-    /* 1 while a gzip member or zstd frame is incomplete. It is also 1 at the start of a file: a
-     * file must have at least one of them, so an empty file counts as truncated. */
+    /* 1 while a gzip member or zstd frame is incomplete. It is also 1 at the start of a file, so an
+     * empty file counts as truncated: a file must have at least one member or frame. */
     int inside;
     /* offset in the file at which the last gzip member ended; 0 if none has ended */
     uint64_t member_end;
@@ -122,8 +121,8 @@ static int open_file(sgt_source *s, sgt_error *err)
 }
 
 /* Wait until standard input or a filter has bytes to read. Return an error if a stop was requested.
- * Call this for regular files, too, which always have bytes: skipping a long line may take minutes,
- * and the stop is noticed here. */
+ * Call this for regular files, too, although they always have bytes: skipping a long line may take
+ * minutes, and a stop must be noticed. */
 static int wait_bytes(const sgt_source *s, int fd, sgt_error *err)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -136,9 +135,9 @@ static int wait_bytes(const sgt_source *s, int fd, sgt_error *err)
     return SGT_OK; /* if poll failed, the following read reports the error */
 }
 
-/* Return an error if the file has changed since it was listed, if its size differs from the listed
- * one, or if its filter failed. Set *end to 1 if the file has ended. Call this at the last expected
- * byte, or if the file ends earlier. */
+/* Set *end to 1 if the file has ended. Return an error if the file has changed since it was listed,
+ * if it ends at a size other than the listed one, or if its filter failed. Call this at the last
+ * expected byte, or if the file ends earlier. */
 static int check_end(sgt_source *s, int *end, sgt_error *err)
 {
     const sgt_corpus_file *f = s->file;
@@ -185,9 +184,9 @@ static int read_file(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end
 /* Return the offset in the file of the next compressed byte. */
 static uint64_t packed_at(const sgt_source *s) { return s->at - (s->in_size - s->in_at); }
 
-/* Return 1 if the bytes after a gzip member are garbage rather than another member, because they do
- * not begin with two bytes that zlib accepts. If only one byte follows and it could be the first of
- * the two, it counts as a truncated member, as in gzip(1). */
+/* Return 1 if the bytes after a gzip member are garbage: they do not begin with two bytes that zlib
+ * accepts as the start of another member. A single byte that could be the first of the two counts
+ * as a truncated member, as in gzip(1). */
 static int is_garbage(const sgt_source *s)
 {
     return s->member_end && (s->gz.msg ? s->gz.total_in < 3 : s->gz.total_in < 2 && !s->next);
@@ -234,8 +233,9 @@ static int inflate_some(sgt_source *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return 1 if `first` begins a frame of a format older than zstd 0.8. libzstd's decoders for these
- * formats ignore the memory limit, and their errors depend on how the input is divided. */
+/* Return 1 if `first` begins a frame of a format older than zstd 0.8. These formats are refused,
+ * because libzstd's decoders for them ignore the memory limit, and their errors depend on how the
+ * input is divided. */
 static int is_legacy(uint8_t first) { return first >= 0x1e && first <= 0x27; }
 
 /* Decompress zstd bytes from s->in to s->out, as many as one call of libzstd handles. */
@@ -299,9 +299,9 @@ static int unpack(sgt_source *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Refill s->out. The stream ends at trailing garbage, and with --skip-bad also at damage; in both
- * cases, describe in s->left what is skipped. Store any other error in s->failure, to be reported
- * after the bytes in s->out. */
+/* Refill s->out. The stream ends at trailing garbage, and with --skip-bad also at damage: describe
+ * in s->left what is skipped. Any other error is stored in s->failure, and is reported after the
+ * bytes in s->out. */
 static void unpack_more(sgt_source *s)
 {
     const int rc = unpack(s, &s->failure), garbage = is_garbage(s);

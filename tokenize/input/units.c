@@ -1,5 +1,5 @@
 /* units.c: threads read units of text from the feed one at a time, work on them in parallel, and
- * store them in a ring, from which the caller takes them in order. */
+ * store them in a ring. The caller takes them from the ring in order. */
 #include "tokenize/input/units.h"
 
 #include <errno.h>
@@ -38,8 +38,8 @@ struct sgt_units {
     place *places; /* ring of units: unit t is in places[t % place_count] */
     size_t place_count;
     uint64_t next; /* index of the unit that the caller uses now (if `given` is 1) or gets next */
-    /* Stop request that ends the threads. It is set while `lock` is held: otherwise a thread could
-     * check it just before it is set, and then wait for `changed` forever. */
+    /* Stop request that ends the threads. It must be set while `lock` is held. Otherwise a thread
+     * could check it just before it is set, and then wait for `changed` forever. */
     sgt_stop cancelled;
 
     thread *threads;
@@ -92,8 +92,8 @@ static int start_threads(sgt_units *s, sgt_error *err)
 {
     const size_t threads = s->job.feed.threads;
     int failed = 0;
-    /* one entry for the unit that the caller uses, and two per thread: for the unit that the thread
-     * works on, and for a finished unit that waits for the caller */
+    /* one entry for the unit that the caller uses, and two per thread: one for the unit that the
+     * thread works on, and one for a finished unit */
     s->place_count = 2 * threads + 1;
     s->places = calloc(s->place_count, sizeof *s->places);
     s->threads = calloc(threads, sizeof *s->threads);
