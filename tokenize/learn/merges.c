@@ -1,10 +1,11 @@
 /* merges.c: trains merges. For every pair of tokens, it stores the pair's count and a linked list
- * of the words (distinct pieces) that may contain the pair. A heap orders the pairs by count, so
- * that a merge visits only the words of its pair. Counts in the heap may be too high, because
- * merges remove occurrences of neighbouring pairs. If a popped pair has an outdated count, it is
- * pushed back with the current count. Only pairs that contain the newest token can gain
- * occurrences, and only in the step that creates the token, so no count in the heap is ever too
- * low. */
+ * of the words (distinct pieces) that may contain the pair. A heap orders the pairs by count. A
+ * merge therefore visits only the words of its pair.
+ *
+ * A count in the heap may be too high, because merges remove occurrences of neighbouring pairs. If
+ * a popped pair has such a count, it is pushed back with the current count. No count is ever too
+ * low: only pairs that contain the newest token can gain occurrences, and only in the step that
+ * creates the token. */
 #include "tokenize/learn/merges.h"
 
 #include <stdlib.h>
@@ -90,17 +91,16 @@ typedef uint64_t pair_key;
 typedef struct pair {
     pair_key key; /* 0: free slot (ids begin at 1) */
     int64_t count;
-    /* Head of a linked list of the words that may contain the pair: the index in trainer.holders of
-     * the element that was added last, or 0 if the list is empty. */
+    /* Head of a linked list of the words that may contain the pair: index in trainer.holders of the
+     * element added last, or 0 if the list is empty. */
     uint32_t last;
 } pair;
 
 static uint32_t left_of(pair_key key) { return (uint32_t)(key >> 20); }
 static uint32_t right_of(pair_key key) { return key & 0xFFFFF; }
 
-/* An element of a pair's list of the words that may contain the pair. word: the word's index in
- * trainer.words. before: index in trainer.holders of the element that was added before this one, or
- * 0 if this was the first. */
+/* An element of a pair's list of the words that may contain the pair. word: index of the word in
+ * trainer.words. before: index in trainer.holders of the element added before this one, or 0. */
 typedef struct holder {
     uint32_t word, before;
 } holder;
@@ -272,9 +272,9 @@ static int count_pairs(trainer *t, sgt_error *err)
 
 /* ---- one merge ---- */
 
-/* In word w, replace every pair (l, r) by the token `made`, from left to right. Each replacement
- * ends the pairs that l and r formed with their outer neighbours, and `made` forms new pairs with
- * these neighbours. Adjust the counts of all these pairs. */
+/* In word w, replace every pair (l, r) by the token `made`, from left to right, and adjust the
+ * counts of pairs. Each replacement ends the pairs of l and r with their outer neighbours, and
+ * forms new pairs of `made` with these neighbours. */
 static int merge_word(trainer *t, uint32_t w, uint32_t l, uint32_t r, uint32_t made, sgt_error *err)
 {
     uint32_t *s = t->words[w].ids;
@@ -327,7 +327,7 @@ static int add_first(sgt_vocab_parts *parts, sgt_error *err)
 }
 
 /* Return 1 if joining the two tokens gives the text of the end-of-text token, which no other token
- * may have. Only patterns other than GPT-2's keep that text in one piece. */
+ * may have. Only patterns other than GPT-2's can keep that text in one piece. */
 static int makes_eot(const sgt_vocab_part *l, const sgt_vocab_part *r)
 {
     return l->n + r->n == strlen(SGT_EOT_TEXT) && !memcmp(SGT_EOT_TEXT, l->s, l->n) &&

@@ -1,7 +1,7 @@
-/* vocab_train.c: trains a vocabulary on inputs. Each thread takes units from the feed, splits them
- * into pieces, and counts the pieces in a separate table. Then the tables are added up, and merges
- * are trained on the sums (merges.h). The sums do not depend on which thread counted which unit, so
- * the vocabulary does not depend on the number of threads. */
+/* vocab_train.c: trains a vocabulary on inputs. Each thread takes units of text from the feed,
+ * splits them into pieces, and counts the pieces in a separate table. Then the tables are added up,
+ * and merges are trained on the sums (merges.h). The sums are the same however many threads there
+ * are, and so is the vocabulary. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@
 #include "tokenize/text/pattern.h"
 #include "tokenize/vocab/vocab_file.h"
 
-/* Number of entries of ends[]: room for 256 pieces per call, which makes the cost of the call
- * itself small, and the 64 additional entries that sgt_split may overwrite (split.h) */
+/* number of entries of ends[]: 256 for the pieces, so that the cost of a call is small per piece,
+ * and the 64 additional ones that sgt_split may overwrite (split.h) */
 #define ENDS 320
 
 typedef struct counting {
