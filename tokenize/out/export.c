@@ -52,16 +52,16 @@ char *sgt_export_options(const char *options, sgt_layout layout)
 /* ---- Megatron-LM's index of a split ----
  *
  * Every document is one sequence. The index has three columns, stored one after the other: the
- * lengths of the documents, their offsets, and the index of each document's first sequence. sgt's
- * own .idx files are read twice: once for the first column and once for the second. */
+ * documents' lengths, their offsets, and the index of each document's first sequence. sgt's own
+ * .idx files are read twice: once for the first column and once for the second. */
 
 static int put_u64(sgt_sink *s, uint64_t v, sgt_error *err)
 {
     return sgt_sink_put(s, &v, sizeof v, err);
 }
 
-/* Write one column of the index, with an entry per document: if `lengths` is 1, the document's
- * length in tokens, else the offset in bytes at which the document begins. */
+/* Write one column of the index, with an entry per document: its length in tokens if `lengths` is
+ * 1, else the offset in bytes at which it begins. */
 static int put_column(const sgt_export *e, int split, int lengths, sgt_sink *to, sgt_error *err)
 {
     const uint64_t documents = sgt_made_documents(e->set, split);
@@ -112,9 +112,9 @@ typedef struct copy {
     const char *shard; /* path of the shard being read */
 } copy;
 
-/* Write n ids of a split, except the very first id of the split. That id must be end-of-text. sgt's
- * shards have this id before each document, other layouts have it after each document: leaving out
- * the first one and appending one at the end converts the entire split. */
+/* Write n ids of a split, except the first id of the split, which must be end-of-text. sgt's shards
+ * have this id before each document, other layouts after each document. Leaving out the first one
+ * and appending one at the end converts the entire split. */
 static int put_ids(void *ctx, const void *ids, size_t n, uint64_t first, sgt_error *err)
 {
     copy *c = ctx;

@@ -28,7 +28,7 @@
 #define NOT_JOINED 2 /* result of check_joined: this rank cannot join the ranks that are running */
 #define WAIT_MS 50
 /* Maximum number of waits, of WAIT_MS each, for another rank that is setting the output folder up
- * or completing it. Such a rank needs less than these ten seconds. */
+ * or completing it. A rank needs less than these ten seconds for either. */
 #define WAIT_TURNS 200
 
 /* names of the files of a complete set besides its shards; only sets made before 2026-11-29 have
@@ -39,8 +39,8 @@ static const char *const finished_names[] = {"manifest.json",  "sources.jsonl",
 /* names that .work always holds */
 static const char *const guards[] = {".", "..", "lock", "owner"};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
-/* Maximum size in bytes of an option's value within an error message. A longer value is truncated,
- * because the limit for the entire message is the same. */
+/* Maximum size in bytes of an option's value in an error message. A longer value is truncated,
+ * because the message itself is limited to this size. */
 #define VALUE_SHOWN 1024
 
 /* ---- files ---- */
@@ -69,8 +69,8 @@ int sgt_out_holds_other_than(const char *folder, const char *const *names, size_
     return found;
 }
 
-/* Return 1 if .work has an entry whose name is `begin` followed by a rank's number. `begin` is
- * "part-" for the folder of a rank's part, or "owner-" for a rank's owner file. */
+/* Return 1 if .work has an entry whose name is `begin` followed by a rank's number: the folder of a
+ * rank's part ("part-"), or a rank's owner file ("owner-"). */
 static int has_rank(const char *work, const char *begin)
 {
     const size_t n = strlen(begin);
@@ -102,9 +102,9 @@ static int check_size(const char *folder, const char *name, uint64_t want, int a
 
 /* ---- options ---- */
 
-/* Return an option's value as a user would type it on the command line. A string is returned
- * itself. Any other value is written to `to`, which must be all zeros on entry; a value that is too
- * long is truncated. */
+/* Return an option's value as a user would type it on the command line. The result is the string
+ * itself or, for any other value, `to`. `to` must be all zeros on entry. A value that is too long
+ * for it is truncated. */
 static const char *as_typed(char to[VALUE_SHOWN], const json_t *v)
 {
     if (!v) return "not given";
@@ -165,8 +165,8 @@ static int compare_vocabulary(const char *out, uint64_t made, const sgt_vocab *v
 
 /* ---- inputs ---- */
 
-/* Return an error whose message tells how `line` of the earlier run's list of inputs differs from
- * input i of the corpus. If `line` is NULL, the list ends before this input. */
+/* Return an error that tells how `line` of the earlier run's list of inputs differs from input i of
+ * the corpus. `line` is NULL if the list ends before this input. */
 static int other_input(const char *out, const char *line, const sgt_corpus *c, size_t i,
                        sgt_error *err)
 {
@@ -217,8 +217,9 @@ static void next_line(char *line, FILE *f)
     while (*line && sgt_corpus_is_document(line));
 }
 
-/* Return an error if input i has changed within the bytes that the earlier run has read: all of its
- * bytes, or those before the position at which that run was interrupted. */
+/* Return an error if input i has changed within the bytes that the earlier run has read. If that
+ * run was interrupted in the input, these are only the bytes before the position that it had
+ * reached. */
 static int compare_bytes(const sgt_out_request *r, const known *k, size_t i, sgt_error *err)
 {
     static const char key[] = "\"xxh3\": \"";
@@ -294,8 +295,8 @@ int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, const s
     known k = {.now = now, .line = malloc(SGT_CORPUS_LINE)};
     if (!k.line) return sgt_fail_memory(err, folder);
     int rc = open_list(&k.list, folder, now ? "inputs.jsonl" : "sources.jsonl", err);
-    /* look for sources.jsonl in the output folder, too: the earlier run may have been killed after
-     * it moved the file there, while it completed the set */
+    /* look for sources.jsonl in the output folder, too: the earlier run may have moved it there
+     * before it was killed */
     if (!rc && now && now->sources)
         rc = open_list(&k.sources, has_file(folder, "sources.jsonl") ? folder : r->path,
                        "sources.jsonl", err);
@@ -311,8 +312,8 @@ int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, const s
 /* ---- OUT as a whole ---- */
 
 /* Return an error if a file of shard s does not have the size that the manifest m implies. In
- * layouts other than sgt's, the tokens have no header. The index of such a layout is either missing
- * or Megatron-LM's, which has 20 bytes per document. */
+ * layouts other than sgt's, the file of tokens has no header. The index is either missing or
+ * Megatron-LM's, with 20 bytes per document. */
 static int check_shard(const char *out, const sgt_manifest *m, const sgt_manifest_shard *s,
                        sgt_error *err)
 {
@@ -325,9 +326,10 @@ static int check_shard(const char *out, const sgt_manifest *m, const sgt_manifes
 }
 
 /* Return 1 if the output folder holds a complete set for the same request, or 0 if it has no
- * manifest. Return a negative SGT_E* if the set is damaged, if standard input is read, which cannot
- * be compared, or if the set's request differs: the options, the vocabulary, and the paths, sizes
- * and bytes (feed.h) of the inputs must agree. */
+ * manifest. Return a negative SGT_E* in these cases:
+ * - the options, the vocabulary, or the paths, sizes or bytes (feed.h) of the inputs differ;
+ * - standard input is read, which cannot be compared;
+ * - the set is damaged. */
 static int is_complete(const sgt_out_request *r, sgt_error *err)
 {
     sgt_manifest m;
@@ -364,9 +366,9 @@ static int check_journal(const sgt_journal *j, const sgt_out_request *r, sgt_err
                  : sgt_fail(err, SGT_EFORMAT, "%s: damaged (--force starts over)", j->path);
 }
 
-/* Compare this request with that of the run which left the journal `j` in `work`. Return 1 if the
- * requests are the same, or a negative SGT_E* if they differ. Return 0 if there is no checkpoint,
- * or if standard input is read. */
+/* Compare this request with that of the earlier run that left the journal `j` in `work`. Return 1
+ * if they are the same, or a negative SGT_E* if they differ. Return 0 if the journal has no
+ * checkpoint, or if standard input is read. */
 static int compare_run(const sgt_journal *j, const sgt_out_request *r, const char *work,
                        sgt_error *err)
 {
@@ -380,9 +382,9 @@ static int compare_run(const sgt_journal *j, const sgt_out_request *r, const cha
     return rc < 0 ? rc : !r->corpus->stream;
 }
 
-/* Decide if the run that left the journal `j` (NULL: none) in `work` can be resumed, and return 1
- * if so. Return 0 if nothing is worth keeping, or if standard input is read. Return a negative
- * SGT_E* if `work` has complete shards or parts of another request. */
+/* Decide if the run that left the journal `j` (NULL: none) in `work` can be resumed. Return 1 if
+ * so, or 0 if nothing is worth keeping or standard input is read. Return a negative SGT_E* if
+ * `work` has complete shards or parts of another request. */
 static int may_resume(const sgt_journal *j, const sgt_out_request *r, const char *work,
                       sgt_error *err)
 {
@@ -395,8 +397,8 @@ static int may_resume(const sgt_journal *j, const sgt_out_request *r, const char
 /* ---- names ---- */
 
 /* Return 1 if the file `name` in the output folder is left from an earlier set and must be removed.
- * This is so if complete sets have files of this name, unless the file belongs to a shard that the
- * journal `ctx` (NULL: no journal) counts as complete. */
+ * Its name must be one that complete sets have. It must not belong to a shard that the journal
+ * `ctx` (NULL: no journal) counts as complete. */
 static int stale_in_out(const char *name, const void *ctx)
 {
     const sgt_journal *j = ctx;
@@ -431,9 +433,9 @@ static int holds_work(const char *work)
     return sgt_out_holds_other_than(work, guards, COUNT(guards));
 }
 
-/* Create the output folder and .work in it, unless they exist. .work must not be a symbolic link:
- * cleaning up would delete files somewhere else, and this process would wait forever if the link
- * leads nowhere. */
+/* Create the output folder and .work in it, unless they exist. .work must not be a symbolic link.
+ * Cleaning up would delete files somewhere else, and with a link that leads nowhere, this process
+ * would wait forever. */
 static int make_work(const char *out, const char *work, sgt_error *err)
 {
     struct stat st;
@@ -444,16 +446,16 @@ static int make_work(const char *out, const char *work, sgt_error *err)
         const int rc = sgt_make_folders(out, err);
         if (rc < 0) return rc;
         /* Flush the entry of .work to disk. If a crash lost .work with its journal, nothing would
-         * show that the shards in the output folder are unfinished. */
+         * show that the shards in the output folder are incomplete. */
         if (mkdir(work, 0777) == 0) return sgt_sync_parent(work, err);
     } while (errno == ENOENT && tries++ < MOST_TRIES);
     if (errno != EEXIST) return sgt_fail_errno(err, "%s: cannot create this folder", work);
     if (lstat(work, &st) == 0 && !S_ISDIR(st.st_mode))
         return sgt_fail(err, SGT_EIO, "%s: is not a folder (remove it, or name another OUT)", work);
     /* Accept an existing .work if it contains something that only sgt creates: a lock, an owner
-     * file, or a rank's owner file or part. (A rank may have begun just as the last rank removed
-     * lock and owner file.) Otherwise it must be empty, because everything in .work is removed in
-     * the end. */
+     * file, or a rank's owner file or part. Otherwise it must be empty, because everything in .work
+     * is removed in the end. (If the last rank has just removed lock and owner file, a rank that
+     * has begun shows only its own owner file.) */
     if (!has_file(work, "lock") && !has_file(work, "owner") && !has_rank(work, "owner-") &&
         !has_rank(work, "part-") && holds_work(work))
         return sgt_fail(err, SGT_EFORMAT,
@@ -463,8 +465,8 @@ static int make_work(const char *out, const char *work, sgt_error *err)
     return SGT_OK;
 }
 
-/* Lock OUT/.work for this process. Return 1 if another run holds the lock. Because a run that ends
- * removes the lock and .work, check after locking that both still exist, and retry if not. */
+/* Lock OUT/.work for this process. Return 1 if another run holds the lock. A run that ends removes
+ * the lock and .work: check after locking that both still exist, and retry if not. */
 static int lock_work(sgt_out *o, sgt_error *err)
 {
     int rc;
@@ -476,8 +478,8 @@ static int lock_work(sgt_out *o, sgt_error *err)
     return rc;
 }
 
-/* Return an error with the message that another run is using the output folder. If `rank` is set,
- * the message is that another process is running as the same rank. */
+/* Return an error that says that another run is using the output folder or, if `rank` is set, that
+ * another process is running as the same rank. */
 static int at_work(const sgt_out_request *r, int rank, sgt_error *err)
 {
     return sgt_fail(err, SGT_EIO, "%s: another %s this folder%s (wait until it ends)", r->path,
@@ -508,9 +510,9 @@ static int check_folder(const sgt_out_request *r, sgt_error *err)
     struct stat st;
     /* Entries that an empty folder may have. Another rank may be creating .work right now. */
     static const char *const harmless[] = {"lost+found", ".work"};
-    /* Files whose existence shows that the folder holds a set. The last two are only looked for if
-     * the request has no corpus, because such a request would add its files to these shards, even
-     * if no journal or manifest lists the shards. */
+    /* Files that show that the folder holds a set. The last two are only looked for if the request
+     * has no corpus: it would add its files to these shards, even if no journal or manifest lists
+     * them. */
     static const char *const of_a_set[] = {"manifest.json", ".work/journal", "train_000000.bin",
                                            "val_000000.bin"};
     int taken = 0;
@@ -545,9 +547,9 @@ static int remove_file(const char *folder, const char *name, sgt_error *err)
 }
 
 /* Remove the files of a set whose layout is not sgt's from the output folder. Only the manifest of
- * that set names them. The manifest is in `folder`: the output folder, or .work if no file has been
- * moved out of .work yet (export.h). Keep the manifest: if this call is killed, another call can
- * finish. Without the files that the manifest lists, the set does not count as complete. */
+ * that set names them. It is in `folder`: the output folder or, if no file has been moved out of
+ * .work yet (export.h), .work. The manifest itself is kept, so that another call can finish if this
+ * one is killed. Without the files that it lists, the set does not count as complete. */
 static int remove_listed(const char *out, const char *folder, sgt_error *err)
 {
     sgt_manifest m = {0};
@@ -583,7 +585,7 @@ int sgt_out_clear(const sgt_out *o, sgt_error *err)
 }
 
 /* Start a new set instead of resuming an earlier run. The earlier run's files are removed from the
- * output folder when the new journal exists, because no journal then describes them. */
+ * output folder when the new journal exists: from then on, no journal describes them. */
 static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc;
@@ -594,22 +596,21 @@ static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
                                  r->journal_options ? r->journal_options : r->options, err)) < 0 ||
         (rc = sgt_out_clear(o, err)) < 0 || (rc = sgt_make_folders(o->shards, err)) < 0)
         return rc;
-    /* If there are parts, commit a checkpoint without any shard, because a later run starts over as
-     * long as the journal has no checkpoint. The output folder needs no further cleaning: it is
-     * free of old files now. */
+    /* If there are parts, commit a checkpoint without any shard. Without a checkpoint, a later run
+     * would start over, although the output folder holds no old files any more. */
     return r->journal_options ? sgt_journal_commit(o->journal, &o->journal->now, err) : SGT_OK;
 }
 
-/* If an earlier run has moved the file `name` to the output folder while it completed the set, move
- * the file back to .work, so that this run can continue it. */
+/* Move the file `name` back to .work, so that this run can continue it, if an earlier run moved it
+ * to the output folder while it completed the set. */
 static int move_back(const sgt_out *o, const char *name, sgt_error *err)
 {
     if (has_file(o->work, name) || !has_file(o->path, name)) return SGT_OK;
     return sgt_move(o->path, o->work, name, name, NULL, err);
 }
 
-/* Return an error if a file of the unfinished shard is shorter than the journal says. The file may
- * be longer: what follows was written after the checkpoint. */
+/* Return an error if a file of the unfinished shard is shorter than the journal says. It may be
+ * longer, because the run may have written more after the checkpoint. */
 static int check_begun(const sgt_out *o, int split, const char *suffix, uint64_t bytes,
                        sgt_error *err)
 {
@@ -619,8 +620,8 @@ static int check_begun(const sgt_out *o, int split, const char *suffix, uint64_t
     return check_size(o->work, name, bytes, 1, err);
 }
 
-/* Resume a split. Move the complete shards that the journal counts to o->shards, unless they are
- * there, and check their sizes. Then check the files of the unfinished shard. */
+/* Resume a split. First, move the complete shards that the journal counts to o->shards, unless they
+ * are there, and check their sizes. Then check the files of the unfinished shard. */
 static int go_on_with_split(const sgt_out *o, int split, sgt_error *err)
 {
     const sgt_checkpoint *now = &o->journal->now;
@@ -652,8 +653,8 @@ static int go_on(sgt_out *o, sgt_error *err)
     return rc;
 }
 
-/* The caller holds the lock. If the set is already complete, return 1. Otherwise resume an earlier
- * run if possible, or else start over, and return 0. */
+/* If the set is already complete, return 1. Otherwise resume an earlier run if possible, else start
+ * over, and return 0. The caller holds the lock. */
 static int resume_or_start(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     char path[SGT_PATH];
@@ -668,17 +669,17 @@ static int resume_or_start(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
         rc = may_resume(o->journal, r, o->work, err);
     /* If there are parts, each rank resumes its part by the part's journal, so only the shared
-     * files matter here. With `force`, remove the shuffled documents and the list of duplicates,
-     * because they may be damaged. */
+     * files are handled here: the shuffled documents and the list of duplicates. With `force`,
+     * remove them, because they may be damaged. */
     if (rc == 1 && r->journal_options)
         return r->force ? sgt_remove_tree(sgt_path(path, o->work, SGT_OUT_SORTING), err) : SGT_OK;
     if (rc == 1 && (rc = go_on(o, err)) == 0) return SGT_OK;
     return rc < 0 && !r->force ? rc : start_over(o, r, err);
 }
 
-/* Return 1 if another rank that shares the output folder is running, else 0. To find out if a rank
- * is still alive, the call may have to wait (owner.h). If `who` is NULL, it does not wait, so it
- * may also return 1 for a rank that has died. */
+/* Return 1 if another rank that shares the output folder is running, else 0. The call may wait to
+ * find out if a rank is still alive (owner.h). If `who` is NULL, it does not wait, and may also
+ * return 1 for a rank that has died. */
 static int find_sharer(const sgt_out *o, sgt_claimant *who, sgt_error *err)
 {
     char path[SGT_PATH];
@@ -693,7 +694,7 @@ static int find_sharer(const sgt_out *o, sgt_claimant *who, sgt_error *err)
 }
 
 /* Fill in *o, and check everything that can be checked without the lock. Return 1 if the set is
- * complete. In this case nothing has been written, because the output folder may be read-only. */
+ * complete. Nothing has been written then, because the output folder may be read-only. */
 static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     struct stat st;
@@ -728,10 +729,10 @@ static int wait_a_turn(const sgt_out_request *r, sgt_error *err)
     return sgt_stopped(r->stop) ? sgt_fail(err, SGT_ESTOPPED, "stopped") : SGT_OK;
 }
 
-/* Decide if this rank can join the ranks that are running, which is so if they make the same set.
- * Return 0 if it can, or 1 if the set is already complete. Return NOT_JOINED if there is no journal
- * with which to compare the request or, with `force`, if the running ranks make a different set.
- * Otherwise return a negative SGT_E*. */
+/* Decide if this rank can join the ranks that are running. It can if they make the same set. Return
+ * 0 if it can, or 1 if the set is already complete. Return NOT_JOINED if there is no journal with
+ * which to compare the request or, with `force`, if the ranks make a different set. Otherwise
+ * return a negative SGT_E*. */
 static int check_joined(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc = is_complete(r, err);
@@ -771,8 +772,8 @@ int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     int rc = approach(o, r, err);
     snprintf(name, sizeof name, "owner-%06" PRIu32, r->rank);
     sgt_path(own, o->work, "%s", name);
-    /* Check whether the same rank already runs, by its owner file. This may take a minute, so do it
-     * before locking: other ranks would have to wait for the lock. */
+    /* Check by its owner file whether the same rank is already running. This may take a minute, so
+     * do it before locking; other ranks wait for the lock. */
     if (!rc && shared && (rc = sgt_owner_lives(own, &o->who, err)) == 1) rc = at_work(r, 1, err);
     for (int turn = 0; !rc && (rc = lock_work(o, err)) == 1; turn++)
         rc = shared && turn < WAIT_TURNS ? wait_a_turn(r, err) : at_work(r, 0, err);
@@ -821,9 +822,9 @@ void sgt_out_leave(sgt_out *o)
     sgt_out_release(o, !untouched);
 }
 
-/* Move a file of a shard from .work to o->shards. If the file is not in .work, an earlier call has
- * moved it. Do not look for the file first, but try to rename it: a file system may wrongly answer
- * that a file does not exist, and the set would then be completed without it. */
+/* Move a file of a shard from .work to o->shards, unless an earlier call has moved it. Try to
+ * rename the file instead of looking for it first. A file system may wrongly answer that a file
+ * does not exist, and the set would then be completed without it. */
 static int move_if_there(const sgt_out *o, const char *name, sgt_error *err)
 {
     char temporary[80];
@@ -887,8 +888,8 @@ int sgt_out_list_shards(const sgt_out *o, const uint64_t shards[SGT_SPLITS], sgt
 
 int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_error *err)
 {
-    /* Each name with an odd index is that of an optional file: tokenizer_config.json exists only in
-     * layouts other than sgt's, and documents.sgt only in a rank's part. */
+    /* Each name with an odd index is that of an optional file: only layouts other than sgt's have
+     * tokenizer_config.json, and only a rank's part has documents.sgt. */
     static const char *const names[] = {"tokenizer.json", SGT_TOKENIZER_CONFIG, "sources.jsonl",
                                         SGT_DEDUP_FILE};
     char path[SGT_PATH], *text = NULL;

@@ -1,10 +1,10 @@
 /* record.c: writes encoded units to disk, with checkpoints from which a killed run resumes.
  *
- * A checkpoint is taken when a shard is full, which may be in the middle of a part (input/feed.h).
- * All its counts then refer to the beginning of the part, and `skip` is the number of the part's
- * tokens that are already written. A later run encodes from the part's first byte and skips these
- * tokens. Parts are cut where no token crosses the cut, so the tokens do not depend on where parts
- * are cut.
+ * A checkpoint is taken when a shard is full, which may be in the middle of a part of a document
+ * (input/feed.h). All its counts then refer to the beginning of the part, and `skip` is the number
+ * of the part's tokens that are already written. A later run encodes from the part's first byte and
+ * skips these tokens. The part's tokens are the same then, because parts are cut where no token
+ * crosses the cut.
  *
  * If document records are written (dedup.h), a run cannot resume in the middle of a document, so
  * all counts refer to the beginning of the document instead. If <|endoftext|> begins several
@@ -49,8 +49,8 @@ static int open_sink(sgt_sink *s, size_t size, const sgt_out *o, const char *nam
     return rc < 0 ? rc : sgt_sink_cut(s, bytes, err);
 }
 
-/* Add the text of a part to its document's hash. After the last part, append the document's record.
- * first: 1 if this is the document's first part; last: 1 if it is the last. */
+/* Add the text of a part of a document to the document's hash. After the last part, append the
+ * document's record. first: 1 if this is the document's first part; last: 1 if it is the last. */
 static int add_digest(digests *d, const void *text, size_t n, int first, int last, int split,
                       sgt_error *err)
 {
@@ -85,8 +85,8 @@ struct sgt_record {
     uint64_t reading;
     digests digests;
     /* Value of `now` at the start of the current document. If the document's line or row holds
-     * several documents, this is the value at the start of the first of them, because a run can
-     * resume only at the start of a line or row. */
+     * several documents, it is the value at the start of the first of them: a run can resume only
+     * at the start of a line or row. */
     sgt_checkpoint begun;
     /* number of tokens in the parts that were recorded to their end since `begun` */
     uint64_t begun_tokens;
@@ -153,8 +153,8 @@ uint64_t sgt_record_tokens(const sgt_record *r) { return r->tokens; }
 /* Return the checkpoint from which a later run must resume. */
 static sgt_checkpoint resume_point(const sgt_record *r)
 {
-    /* 1 if the current document's line or row has not ended. It is recognized by its offset: all
-     * documents of a line or row have the offset at which the line or row begins. */
+    /* 1 if the current document's line or row has not ended: the offset is still that of its
+     * beginning, which all its documents have */
     const int line = r->now.file == r->begun.file && r->now.offset == r->begun.offset;
     if (!r->inside || !(r->digests.hash || line)) return r->now;
     sgt_checkpoint at = r->begun;
@@ -166,8 +166,8 @@ static sgt_checkpoint resume_point(const sgt_record *r)
 }
 
 /* Flush everything to disk, commit the position to the journal, and then move the complete shards
- * to the output folder. If the run is killed before the shards are moved, the next run moves them.
- * finish: 1 to complete the shards that are not full, too. */
+ * to the output folder. If the run is killed before they are moved, the next run moves them.
+ * finish: 1 to also complete the shards that are not full. */
 static int checkpoint(sgt_record *r, int finish, sgt_error *err)
 {
     sgt_manifest_shard done[SGT_SPLITS] = {0};
@@ -201,8 +201,8 @@ static int write_source(sgt_record *r, const char *text, size_t n, sgt_error *er
     return sgt_sink_put(&r->sources, text, n, err);
 }
 
-/* Write the line of sources.jsonl for the document that begins with part p. The line has the number
- * of the document's line or row, its split, and the fields for --keep-fields. The document must
+/* Write the line of sources.jsonl for the document that begins with part p. It has the number of
+ * the document's line or row, its split, and the fields that --keep-fields names. The document must
  * already be counted. */
 static int record_fields(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_error *err)
 {
@@ -300,8 +300,8 @@ int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
     int rc = sgt_out_check(r->o, err);
     for (size_t i = 0; i < u->count && !rc; i++) {
         const sgt_part *p = &u->parts[i];
-        /* If a Parquet file is divided among ranks, a rank's range begins at a row that only the
-         * reader knows: take the index of this row from the first part. */
+        /* take the first row's index from the first part: if a Parquet file is divided among ranks,
+         * only the reader knows at which row a rank's range begins */
         if (!r->now.offset && p->offset) r->now.offset = r->now.line = p->offset;
         assert(p->file == r->now.file && p->offset == r->now.offset);
         r->now.hashed = p->hashed;

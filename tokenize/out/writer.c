@@ -64,8 +64,8 @@ int sgt_writer_reads_name(const char *name, int *split, uint64_t *index)
 int sgt_sink_open(sgt_sink *s, const char *folder, const char *name, int flags, sgt_error *err)
 {
     if (!s->buffer && !(s->buffer = malloc(s->size))) return sgt_fail_memory(err, folder);
-    /* If `name` were a symbolic link, sgt_file_open would fail. That is not expected, because the
-     * folder is locked and no other process creates files in it. */
+    /* sgt_file_open fails if `name` is a symbolic link. None is expected, because the folder is
+     * locked and no other process creates files in it. */
     s->fd = sgt_file_open(sgt_path(s->path, folder, "%s", name), O_RDWR | flags, err);
     return s->fd < 0 ? s->fd : SGT_OK;
 }
