@@ -23,10 +23,12 @@
 struct sgt_dedup {
     uint64_t train; /* number of documents in the training split */
     size_t count;
-    /* (count): contents of the file left-out. Word 0: number of duplicates in both splits. Word 1:
-     * number of tokens in the duplicates of the train split; word 2: of the val split. From word
-     * BITS on: one bit per document, which is 1 if the document is a duplicate. The bits of the
-     * train split come first, then those of the val split. */
+    /* (count): contents of the file left-out.
+     *   word 0         number of duplicates in both splits
+     *   word 1         number of tokens in the duplicates of the train split
+     *   word 2         the same for the val split
+     *   from BITS on   one bit per document, 1 if it is a duplicate: first those of the train
+     *                  split, then those of the val split */
     uint64_t *words;
 };
 #define BITS (1 + SGT_SPLITS)
@@ -55,17 +57,17 @@ int sgt_dedup_is_duplicate(const sgt_dedup *d, int split, uint64_t number)
 typedef struct search {
     const sgt_dedup_request *r;
     sgt_dedup d;
-    /* (slots, a power of two): hash table of document records. A record's length includes the flag
-     * SGT_DEDUP_VAL, which would make documents of different splits unequal, so the flag is set in
-     * every record of the table. A length of 0 means an empty slot. */
+    /* (slots, a power of two): hash table of document records. A length of 0 means an empty slot. A
+     * record's length includes the flag SGT_DEDUP_VAL. It is set in every record of the table,
+     * because documents of different splits would be unequal otherwise. */
     sgt_dedup_record *table;
     size_t slots, used;
-    /* Indices of documents, in input order over both splits. first: the first document whose record
-     * this pass may add to the table; next: the first document whose record the next pass must add,
-     * because the table was full, or NONE if no pass follows. */
+    /* Indices of documents, in input order over both splits. first: first document whose record
+     * this pass may add to the table; next: first document left to the next pass because the table
+     * was full, or NONE. */
     uint64_t first, next;
-    /* Indices of the document whose record this pass reads next. number: its index among the
-     * documents of both splits; place: for each split, the index of the split's next document. */
+    /* Indices of documents. number: the document whose record this pass reads next, among the
+     * documents of both splits; place: for each split, the split's next document. */
     uint64_t number, place[SGT_SPLITS];
 } search;
 
@@ -77,9 +79,9 @@ static sgt_dedup_record *find_slot(const search *s, const sgt_dedup_record *r)
     return &s->table[i];
 }
 
-/* Process the next record. If the table contains a record of the same text, mark the document as a
- * duplicate. Otherwise add the record to the table. If the table is full, this and all later
- * records are left to the next pass, unless they are duplicates of records in the table. */
+/* Process the next record. If the table contains a record of the same text, the document is a
+ * duplicate: mark it. Otherwise add the record to the table. If the table is full, leave this and
+ * all later records to the next pass, except those of duplicates. */
 static int see_record(search *s, sgt_dedup_record r, sgt_error *err)
 {
     const int split = r.length & SGT_DEDUP_VAL ? 1 : 0;

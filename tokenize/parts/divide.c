@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Cost in bytes of opening a file, which takes about as long as reading this many bytes. It is
- * added to the size of each file, so that a rank with many small files gets fewer bytes to read. */
+/* Cost of opening a file, in bytes that could be read in the same time. It is added to the size of
+ * each file, so that a rank with many small files gets fewer bytes to read. */
 #define FILE_COST 4096
 
 void sgt_divide(const sgt_corpus *c, uint32_t ranks, sgt_cut *cuts)

@@ -1,7 +1,7 @@
 /* order.c: reads the documents of all parts, in the order of the input or in a shuffled order. A
- * shuffled order is a list of batches of documents, and each batch is sorted when it begins. Either
- * a single batch has all documents, which are read from the shards of the parts, or the batches are
- * buckets: files that the documents were copied into according to their keys. */
+ * shuffled order is a list of batches of documents, each of which is sorted when it begins. There
+ * is either a single batch, with all documents, which are read from the shards of the parts; or the
+ * batches are buckets: files into which the documents were copied by their keys. */
 #include "tokenize/parts/order.h"
 
 #include <fcntl.h>
@@ -20,12 +20,12 @@
 /* maximum number of buckets. It is limited because all bucket files are open at the same time while
  * documents are copied into them. */
 #define BUCKETS 512
-/* Minimum number of buckets per rank. If the shares of two ranks meet inside a bucket, both ranks
- * read all of it, so a bucket must be small compared with a rank's share. */
+/* Minimum number of buckets per rank. Two ranks whose shares meet inside a bucket both read all of
+ * it, so a bucket must be small compared with a rank's share. */
 #define BUCKETS_OF_A_RANK 4
 #define BUFFER ((size_t)64 << 10) /* size in bytes of a bucket file's write buffer */
-/* Documents are read directly from the parts only if the lists of documents in memory take at most
- * this many bytes in all ranks together. (Each rank has a list of all documents.) */
+/* Maximum size in bytes of the lists of documents in memory, in all ranks together, with which
+ * documents are read directly from the parts. (Each rank has a list of all documents.) */
 #define LIST_BYTES ((uint64_t)192 << 20)
 
 /* Number of documents, and number of tokens in these documents. */
@@ -35,9 +35,9 @@ typedef struct counts {
 
 /* A document of the current batch. */
 typedef struct entry {
-    /* key: sort key that the document gets from the shuffle. at: position at which the document's
-     * ids begin: if the batch is a bucket, a byte offset in o->bytes; otherwise, a token index in
-     * the split. tokens: length of the document. */
+    /* key: sort key that the document gets from the shuffle. at: where the document's ids begin: a
+     * byte offset in o->bytes if the batch is a bucket, otherwise a token index in the split.
+     * tokens: length of the document. */
     uint64_t key, at, tokens;
 } entry;
 
@@ -46,9 +46,9 @@ struct sgt_order {
     /* tokens: number of tokens in this order, without duplicates; documents: number of documents of
      * the split, including duplicates */
     counts all;
-    /* document: index, in input order, of the next document to examine; end: index after the last
-     * document to examine. `end` is the end of the split or, while documents are copied into
-     * buckets, the end of this rank's share. */
+    /* document: index, in input order, of the next document to examine. end: index after the last
+     * document to examine: the end of the split or, while documents are copied into buckets, of
+     * this rank's share. */
     uint64_t document, end;
     /* index in the split, in input order, of the current document's first token */
     uint64_t start;
@@ -65,8 +65,8 @@ struct sgt_order {
     size_t begin;   /* index of the next batch to begin */
     entry *entries; /* the current batch's documents, sorted by key */
     size_t documents, next;
-    /* contents of the current bucket. The memory, of `room` bytes, is used for one bucket after
-     * another, because a new allocation per bucket would cost time. */
+    /* contents of the current bucket, in memory of `room` bytes; it is used again for the next
+     * bucket, because a new allocation would cost time */
     char *bytes;
     uint64_t room;
 };
@@ -86,9 +86,9 @@ static int next_of_input(sgt_order *o, sgt_error *err)
 }
 
 /* Go to a document that begins at or before token `at` of the order. Without duplicates to leave
- * out, the document is found directly. Otherwise, the documents must be read in turn to find where
- * each begins: stay at the current document if it begins at or before `at`, else go back to the
- * first one. */
+ * out, it is found directly. Otherwise, the documents must be read in turn to find where each
+ * begins. In that case, stay at the current document if it begins at or before `at`, else go back
+ * to the first one. */
 static int seek_input(sgt_order *o, uint64_t at, sgt_error *err)
 {
     if (o->r.dedup && o->tokens && at >= o->position) return SGT_OK;
@@ -195,9 +195,9 @@ static char *folder_of(char path[SGT_PATH], const sgt_order_request *r, uint32_t
                     rank, r->ranks);
 }
 
-/* Write the path of a rank's table to `path`, and return `path`. The table has the number of
- * documents and tokens in each of the rank's bucket files. It is written when all of these files
- * are on disk. */
+/* Write the path of a rank's table to `path`, and return `path`. The table says how many documents
+ * and tokens each of the rank's bucket files has. It is written when all of these files are on
+ * disk. */
 static char *table_path(char path[SGT_PATH], const sgt_order_request *r, uint32_t rank)
 {
     char folder[SGT_PATH];

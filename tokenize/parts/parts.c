@@ -4,8 +4,8 @@
  * Shard k of a split holds tokens k*S ... (k+1)*S - 1 of the split, where S is the number of tokens
  * per shard. Because its range of tokens is known in advance, each shard can be written
  * independently of the others. A shard that exists in OUT is complete and is not written again;
- * therefore, a killed run needs no journal to resume this step. Tokens are read and written (not
- * copied with copy_file_range), because the checksum has to cover every token anyway. */
+ * therefore, a killed run needs no journal to resume this step. Tokens are read and written, not
+ * copied with copy_file_range, because the checksum has to cover every token anyway. */
 #include "tokenize/parts/parts.h"
 
 #include <fcntl.h>
@@ -50,17 +50,16 @@ typedef struct parts {
     /* marks the duplicates; NULL if they are not found yet, or if duplicates are kept */
     sgt_dedup *dedup;
     /* For the second pass, which writes shards from the parts. share: index of this rank among the
-     * ranks that write shards; shares: number of these ranks; memory: limit for reading documents
-     * directly from the parts (sgt_order_request.memory); shards: number of shards in each
-     * split. */
+     * ranks that write shards; shares: number of these ranks; memory: sgt_order_request.memory;
+     * shards: number of shards in each split. */
     uint32_t share, shares;
     uint64_t memory, shards[SGT_SPLITS];
     /* Progress of the first pass, which tokenizes this rank's inputs. read: bytes read; read_bytes:
      * bytes to read, or 0 if unknown; tokens: tokens so far. */
     uint64_t read, read_bytes, tokens;
-    /* Progress of the second pass, in tokens. again: number of tokens copied into buckets or
-     * written to shards so far; reported: value of `again` at the last report; second: expected
-     * final value of `again`. */
+    /* Progress of the second pass, in tokens. again: tokens copied into buckets or written to
+     * shards so far; reported: value of `again` at the last report; second: expected final value of
+     * `again`. */
     uint64_t again, reported, second;
 } parts;
 
@@ -93,9 +92,9 @@ static void first_pass(void *ctx, uint64_t done, uint64_t total, uint64_t tokens
     p->read = done;
     p->read_bytes = total;
     p->tokens = tokens;
-    /* Estimate how many tokens this rank will handle in the second pass. If a launcher started the
-     * ranks, or if there is only one, this rank takes part in that pass. It then handles about as
-     * many tokens as its part has, because tokens are seldom copied into buckets first. Otherwise
+    /* Estimate how many tokens this rank will handle in the second pass. It takes part in that pass
+     * if a launcher started the ranks, or if there is only one. It then handles about as many
+     * tokens as its part has, because tokens are seldom copied into buckets first. Otherwise
      * another rank probably writes the shards, so the estimate is 0. */
     const int again = total && done && (p->ranks == 1 || p->together);
     report(p, again ? (uint64_t)((double)tokens / (double)done * (double)total) : 0);
@@ -236,8 +235,8 @@ static int put_source(const parts *p, size_t file, const sgt_corpus_counts *coun
 }
 
 /* Append the lines of rank `rank`, from the file at `path`, to *to. Call this for the ranks in
- * ascending order. If ranks have divided an input file, *counts holds the sums of its counts in the
- * ranks so far. */
+ * ascending order. If ranks have divided an input file, *counts sums up its counts in the ranks so
+ * far. */
 static int append_sources(const parts *p, uint32_t rank, const char *path,
                           sgt_corpus_counts *counts, sgt_sink *to, sgt_error *err)
 {
@@ -341,8 +340,8 @@ static int make_part(parts *p, sgt_tokenize_result *result, sgt_error *err)
     return rc;
 }
 
-/* Return how many parts of other ranks are not complete yet. If a manifest cannot be examined, its
- * part counts as complete; the error is reported later, when the part is opened. */
+/* Return how many parts of other ranks are not complete yet. A part also counts as complete if its
+ * manifest cannot be examined; the error is reported later, when the part is opened. */
 static uint32_t count_missing(const parts *p)
 {
     char part[SGT_PATH], path[SGT_PATH];
@@ -355,8 +354,8 @@ static uint32_t count_missing(const parts *p)
 
 /* ---- all parts ---- */
 
-/* Return an error if any part was written from inputs that differ from this run's, which is
- * possible because a part may come from an earlier run. */
+/* Return an error if any part was written from inputs other than this run's. A part may come from
+ * an earlier run. */
 static int check_inputs(const parts *p, sgt_error *err)
 {
     char part[SGT_PATH];
@@ -472,10 +471,10 @@ static int meet_counts(parts *p, sgt_tokenize_result *result, sgt_error *err)
     return rc;
 }
 
-/* Call this when this rank's part is complete: join the parts, if all are complete. If a launcher
- * started the ranks, all of them write shards; then rank 0 takes over the output folder and
- * publishes the set. If a user started the ranks separately, the last rank to complete its part
- * writes all shards and publishes the set. */
+/* Call this when this rank's part is complete: if all are, join the parts. If a launcher started
+ * the ranks, all of them write shards; then rank 0 takes over the output folder and publishes the
+ * set. If a user started the ranks separately, the last rank to complete its part does all of
+ * this. */
 static int finish(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
     int rc = meet_counts(p, result, err);
@@ -501,8 +500,8 @@ static int finish(parts *p, sgt_tokenize_result *result, sgt_error *err)
 
 /* ---- ranks ---- */
 
-/* Return the options, plus "ranks" if there are several, as JSON text allocated with malloc. The
- * number of ranks decides how the inputs are divided. */
+/* Return the options as JSON text allocated with malloc. If there are several ranks, "ranks" is
+ * added, because the number of ranks decides how the inputs are divided. */
 static char *with_ranks(const parts *p, const char *options)
 {
     char *text;
