@@ -1,7 +1,7 @@
-/* normalize.c: converts text to Unicode's normal forms, using the tables of utf8proc. It does not
- * use utf8proc's function for complete texts. That function sorts combining marks by swapping
- * neighbours, which takes quadratic time for long runs of marks, and it needs four bytes of memory
- * per byte of text. */
+/* normalize.c: converts text to Unicode's normal forms, using the tables of utf8proc. utf8proc's
+ * own function for complete texts is not used: it sorts combining marks by swapping neighbours,
+ * which takes quadratic time for long runs of marks, and it needs four bytes of memory per byte of
+ * text. */
 #include "tokenize/text/normalize.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ typedef struct range {
 } range;
 
 /* Ranges of characters before which text can be cut so that both sides can be normalized
- * separately. The reason is that each character's decomposition begins with a starter (combining
+ * separately. Each of these characters has a decomposition that begins with a starter (combining
  * class 0) that never composes with the character before it. The ranges cover most non-ASCII
  * scripts, and emoji. (A test checks them against utf8proc's tables.) */
 static const range boundaries[] = {
@@ -131,8 +131,8 @@ static int ends_extent(uint32_t cp)
 }
 
 /* Normalize the extent that begins at s, and append the result. The extent takes at least one
- * character, and ends before the next character that allows a cut before it (ends_extent). Return
- * the extent's length in bytes. */
+ * character, and ends before the next character before which text can be cut (ends_extent). Return
+ * its length in bytes. */
 static size_t append_extent(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, size_t n,
                             int *rc, sgt_error *err)
 {
@@ -165,8 +165,8 @@ int sgt_normalize_text(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, 
     if (at == n || form == SGT_NORMALIZE_NONE || form == SGT_NORMALIZE_AS_VOCAB) return SGT_OK;
     z->used = z->count = 0;
     for (size_t from = 0; from < n && !rc; at = sgt_utf8_ascii(s + from, n - from) + from) {
-        /* Copy ASCII unchanged, except the last ASCII character before a non-ASCII character. That
-         * ASCII character begins the next extent, because the two may combine. */
+        /* Copy ASCII unchanged, except the last ASCII character before a non-ASCII character: the
+         * two may combine, so it begins the next extent. */
         size_t copy = at > from && at < n ? at - 1 : at;
         rc = append(z, s + from, copy - from, err);
         from = copy;

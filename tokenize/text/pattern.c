@@ -1,7 +1,6 @@
-/* pattern.c: splits text by a regular expression with PCRE2. The text may be ill-formed, but PCRE2
- * needs well-formed UTF-8. So ill-formed text is first copied with U+FFFD in place of each
- * ill-formed unit, and the copy, called the twin, is matched. Offsets in the twin are converted to
- * offsets in the text by counting units. */
+/* pattern.c: splits text by a regular expression with PCRE2. PCRE2 needs well-formed UTF-8, but the
+ * text may be ill-formed. If so, a copy with U+FFFD in place of each ill-formed unit is matched,
+ * called the twin. Offsets in the twin are converted to offsets in the text by counting units. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "tokenize/text/pattern.h"
 
@@ -24,9 +23,9 @@ struct sgt_pattern {
     pcre2_jit_stack *stack;
     /* copy of the text with U+FFFD for ill-formed units; NULL if the text is well formed */
     uint8_t *twin;
-    /* Offsets in the text that PCRE2 matches: the twin if there is one, else the text itself. n:
-     * its length; at: end of the piece returned last; from, to: start and end of the next match,
-     * both n if nothing more matches. */
+    /* Offsets in the text that PCRE2 matches: the twin (a copy without ill-formed UTF-8) if there
+     * is one, else the text itself. n: its length; at: end of the last piece returned; from, to:
+     * start and end of the next match, both n if there is none. */
     size_t n, at, from, to;
     sgt_error *why;
 };
@@ -112,9 +111,9 @@ static unsigned property(const char *name, size_t n)
     return 0;
 }
 
-/* Parse a class such as \s, \S, \pL, \p{Lu} or \P{^N} at p. Return its length, or 0 if there is no
- * class at p that unicode.h has a table for. Set *kinds to the kinds it names, and *negated to 1 if
- * the class means all other characters. */
+/* Parse a class such as \s, \S, \pL, \p{Lu} or \P{^N} at p. Set *kinds to the kinds of characters
+ * that it names, and *negated to 1 if it means all other characters. Return its length, or 0 if
+ * there is no class at p that unicode.h has a table for. */
 static size_t read_class(const char *p, unsigned *kinds, int *negated)
 {
     *kinds = KIND(SPACE);
@@ -139,8 +138,8 @@ static int has_flag(const char *p, char flag)
     return 0;
 }
 
-/* Return the length of the pattern element at p, which spell_out copies without a change: \Q...\E,
- * (?#...), [:alpha:], an escape, or one character. in_class is 1 if p is between [ and ]. */
+/* Return the length of an element of the pattern that spell_out copies unchanged: \Q...\E, (?#...),
+ * [:alpha:], an escape, or one character. p: its start; in_class: 1 if p is between [ and ]. */
 static size_t read_plain(const char *p, int in_class)
 {
     const char *end = NULL;
@@ -155,7 +154,7 @@ static size_t read_plain(const char *p, int in_class)
 }
 
 /* Write the pattern with its classes replaced by the code-point ranges of unicode.h's tables. If
- * the pattern ignores case anywhere, enclose each class outside [ ] in (?-i:...). Without this, a
+ * the pattern ignores case anywhere, each class outside [ ] is enclosed in (?-i:...): otherwise a
  * class such as \p{Lu} would also match letters of the other case. */
 static void spell_out(FILE *f, const char *p)
 {
@@ -185,9 +184,9 @@ int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err)
 {
     char *text = NULL;
     size_t n;
-    /* Compile the original pattern first, because the offsets in error messages must refer to it.
-     * If the pattern has (?x), use this version: spell_out does not parse the white space and
-     * comments that (?x) allows. */
+    /* Compile the original pattern first, so that the offsets in error messages refer to it. Keep
+     * this version if the pattern has (?x): spell_out does not parse the white space and comments
+     * that (?x) allows. */
     int rc = compile(out, pattern, err);
     if (rc < 0 || has_flag(pattern, 'x')) return rc;
     sgt_pattern_free(*out);
@@ -278,8 +277,8 @@ sgt_splitter sgt_pattern_splitter(sgt_pattern *p, const void *text, size_t n, sg
     "]*|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
 /* DeepSeek's file splits three times: first by numbers, then by Chinese and Japanese letters, then
- * by a pattern for the remaining pieces. DEEPSEEK is one expression that gives the same pieces: its
- * runs end wherever one of the first two patterns would have split. */
+ * by a pattern for the remaining pieces. DEEPSEEK is one expression that gives the same pieces,
+ * because its runs end wherever one of the first two patterns would have split. */
 #define DIGITS "\\p{N}{1,3}"
 #define HAN "一-龥぀-ゟ゠-ヿ"
 #define IN "(?=[" HAN "])"
@@ -291,8 +290,8 @@ sgt_splitter sgt_pattern_splitter(sgt_pattern *p, const void *text, size_t n, sg
            "])++)|" ASCII "|[^\r\n\\p{L}" SIGNS "\\p{N}" HAN "]?(?:" OUT "[\\p{L}\\p{M}])++|" \
            " ?(?:" OUT "[" SIGNS "])++[\r\n]*|\\s*[\r\n]+|\\s+(?![^\\s\\p{N}" HAN "])|\\s+"
 
-/* The table of rules. The rules that split.h has code for come first. If a rule's `regex` is NULL,
- * its `text` gives the same pieces in Hugging Face's library as in PCRE2. */
+/* The table of rules, beginning with those that split.h has code for. A rule without a `regex` has
+ * a `text` that gives the same pieces in Hugging Face's library as in PCRE2. */
 static const sgt_rule rules[] = {
     {.name = "cl100k",
      .text = "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|\\p{N}{1,3}+|"
@@ -339,9 +338,8 @@ sgt_rule sgt_rule_of(const char *name_or_pattern)
     return (sgt_rule){.text = text, .by = SGT_RULE_PCRE2};
 }
 
-/* Pairs of patterns in files that split text by one pattern and then split those pieces by another.
- * `before` is the first pattern, `regex` the second. `text` is one pattern that gives the same
- * pieces in one step. */
+/* Some files split text by one pattern (`before`), and then split those pieces by another
+ * (`regex`). `text` is one pattern that gives the same pieces in one step. */
 static const struct {
     const char *before, *regex, *text;
 } steps[] = {

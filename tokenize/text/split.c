@@ -1,11 +1,11 @@
 /* split.c: chooses the code that splits text on this CPU, finds safe cuts, and splits text one
- * character at a time. Splitting by characters is only needed with the rules other than GPT-2's
- * (split.h), for blocks of 64 bytes that split_blocks.h cannot split.
+ * character at a time. That is needed only with the rules other than GPT-2's (split.h), for blocks
+ * of 64 bytes that split_blocks.h cannot split.
  *
  * The regular expressions of the rules backtrack; this code does not. It reads a character and the
  * character after it, and then continues to the end of a class. Only two kinds of pieces need more:
- * white space, which ends at its last newline, and a word by case, which ends at its last letter
- * that may be lower case. In both, a run of characters is read at most twice. */
+ * white space, which ends at its last newline, and a word by case (split.h), which ends at its last
+ * letter that may be lower case. In both, a run of characters is read at most twice. */
 #include "tokenize/text/split.h"
 
 #include <string.h>
@@ -36,9 +36,9 @@ const uint8_t sgt_split_space[256] = {['\t'] = 1, ['\n'] = 1, ['\v'] = 1, ['\f']
 
 /* ---- characters ---- */
 
-/* Categories of characters. Each is one bit, so that categories can be combined into sets by OR.
- * Every character belongs to exactly one of the first eight categories; the names after these are
- * sets of categories. */
+/* Categories of characters. Every character belongs to exactly one of the first eight. Each
+ * category is one bit, so that sets of categories can be formed by OR; the names after the first
+ * eight are such sets. */
 enum {
     OTHER = 1,
     MARK = 2,
@@ -62,8 +62,8 @@ static const uint8_t sets[SGT_KINDS] = {
     [SGT_KIND_LL] = LOWER,    [SGT_KIND_LM] = BOTH,     [SGT_KIND_LO] = BOTH,
 };
 
-/* Return the category (such as UPPER) of the character at s, and set *len to the character's length
- * in bytes. The character is read from s[0..n), n >= 1. */
+/* Return the category (such as UPPER) of the first character of s[0..n), n >= 1, and set *len to
+ * the character's length in bytes. */
 static inline unsigned read_set(const uint8_t *s, size_t n, size_t *len)
 {
     uint32_t cp;
@@ -84,9 +84,9 @@ static size_t run_end(const uint8_t *s, size_t n, size_t i, unsigned of)
 }
 
 /* Return the end of the run of characters that begins at offset i and whose categories are all in
- * the set `of`, as run_end does, but test ASCII letters eight at a time. `fold` says which ASCII
- * letters: both cases if it is 0x20 in every byte, lower case only if it is 0. The set `of` must
- * contain these letters and no other ASCII characters. */
+ * the set `of`. This is what run_end does, but ASCII letters are tested eight at a time. fold:
+ * which ASCII letters these are: 0x20 in every byte for both cases, 0 for lower case only. `of`
+ * must contain these letters and no other ASCII characters. */
 static inline size_t letters_end(const uint8_t *s, size_t n, size_t i, unsigned of, uint64_t fold)
 {
     for (; n - i >= 8; i += 8) {
@@ -114,8 +114,8 @@ size_t sgt_rule_contraction(const uint8_t *s, size_t n)
     return s[1] == 0xC5 && s[2] == 0xBF ? 3 : 0;
 }
 
-/* Return the end of the white-space piece that starts at `at`, as \s*[\r\n]+|\s+(?!\S)|\s+ matches.
- * If the rule has \s+$, that alternative is tried first. */
+/* Return the end of the white-space piece that starts at `at`: the match of
+ * \s*[\r\n]+|\s+(?!\S)|\s+, or of \s+$ if the rule has it and it matches. */
 static size_t blank_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t at)
 {
     size_t i = at, last = at, newline = 0, len;
@@ -145,10 +145,10 @@ static size_t number_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t i
     return i;
 }
 
-/* Return the end of the match of U*l+ at i (split.h: U is upper case, l lower case), and set *lower
- * to 1. If there is no match, set *lower to 0, and return the end of U+, or i if U+ does not match
- * either. U* matches as much as possible, and then gives back to l+ everything after the last
- * character that may be lower case. */
+/* Find the match of U*l+ at i (U is upper case, l lower case; see split.h). If there is one, return
+ * its end and set *lower to 1. Otherwise, set *lower to 0, and return the end of U+, or i if U+
+ * does not match either. U* first takes as much as possible. It then gives back to l+ everything
+ * after the last character that may be lower case. */
 static size_t cased_end(const uint8_t *s, size_t n, size_t i, int *lower)
 {
     size_t last = 0, len;
@@ -162,9 +162,9 @@ static size_t cased_end(const uint8_t *s, size_t n, size_t i, int *lower)
     return i;
 }
 
-/* Return the end of the word by case (split.h) that starts at `at`, or `at` if no word starts
- * there. `set` and `len` are the category and length of the character at `at`. A mark may be the
- * character before a word, or a word by itself. */
+/* Return the end of the word that starts at `at`, in a rule that divides words where their case
+ * changes (split.h), or `at` if no word starts there. `set` and `len` are the category and length
+ * of the character at `at`. A mark may be the character before a word, or a word by itself. */
 static size_t cased_word(const uint8_t *s, size_t n, size_t at, unsigned set, size_t len)
 {
     int lower;
@@ -195,8 +195,7 @@ static size_t piece_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t at
 }
 
 /* Return the offset at which the next piece ends. If the splitter has cuts (sgt_cuts) and the piece
- * is not ASCII, return the end of the piece's next part instead, which is the next offset at which
- * a cut is allowed. */
+ * is not ASCII, return the next offset at which a cut is allowed instead. */
 static size_t part_end(sgt_splitter *sp)
 {
     if (sp->end <= sp->at) {
@@ -209,9 +208,8 @@ static size_t part_end(sgt_splitter *sp)
     return end;
 }
 
-/* Starting at sp->at, store the ends of pieces in ends[], until a piece ends at or after offset
- * `until`, or until `max` ends are stored. A piece may be stored in parts (part_end). Return the
- * number of ends. */
+/* Starting at sp->at, store the ends of pieces in ends[], up to the first end at or after offset
+ * `until`, but at most `max`. Return their number. A piece may be stored in parts (part_end). */
 static size_t split_until(sgt_splitter *sp, size_t until, uint32_t *ends, size_t max)
 {
     size_t count = 0, from = sp->at;
@@ -227,8 +225,8 @@ static size_t split_until(sgt_splitter *sp, size_t until, uint32_t *ends, size_t
 
 size_t sgt_split_hard(sgt_splitter *sp, uint32_t *ends, size_t max)
 {
-    /* split_blocks may have returned only some parts of the last piece. Compute the end of that
-     * piece then, so that its remaining parts are returned before the next piece. */
+    /* split_blocks may have returned only some parts of the last piece. Find the end of that piece,
+     * so that its other parts are returned before the next piece. */
     if (sp->carry.piece < sp->at && sp->end <= sp->at)
         sp->end = piece_end(sp->rule, sp->text, sp->n, sp->carry.piece);
     size_t count = split_until(sp, sp->hard, ends, max);
@@ -283,16 +281,16 @@ static unsigned class_of(unsigned set)
  *   2. The character before s[p] is not white space. Only white space depends on the text after it
  *      (one character), so the left part has the pieces of the whole text up to p.
  *   3. One of:
- *      a) The classes differ. A piece that holds a letter, a number or another character continues
- *         only with that class, except in contractions. So a piece of the whole text ends at p, and
- *         the right part begins with a piece. A contraction goes from "other" to "letter" only
- *         between ' and an ASCII letter; such a cut is excluded.
+ *      a) The classes differ. A piece of letters, numbers or other characters continues only with
+ *         its class, except in contractions. So a piece of the whole text ends at p, and the right
+ *         part begins with a piece. A contraction goes from "other" to "letter" only between ' and
+ *         an ASCII letter; such a cut is excluded.
  *      b) The classes are equal, s[p] starts a non-ASCII character (so no contraction starts or
- *         continues there), and no token holds the byte pair (s[p-1], s[p]). Then the cut divides
- *         the piece at p, but no merge can cross it: both sides merge as if they were separate. The
+ *         continues there), and no token holds the byte pair (s[p-1], s[p]). The cut divides the
+ *         piece at p, but no merge can cross it: both sides merge as if they were separate. The
  *         right part's first piece begins within a run and ends with it. Both characters are well
- *         formed: ill-formed ones may be replaced by U+FFFD before encoding, which has other
- *         bytes. */
+ *         formed, because an ill-formed one may be replaced by U+FFFD, with other bytes, before
+ *         encoding. */
 static int gpt2_may_cut(const uint8_t *s, size_t n, size_t p, unsigned a, size_t len, unsigned b,
                         const uint64_t *joins)
 {
@@ -305,9 +303,9 @@ static int gpt2_may_cut(const uint8_t *s, size_t n, size_t p, unsigned a, size_t
 
 /* Return 1 if the two characters before p are both neither letters, numbers nor white space. They
  * are then surely in one piece, which ends at p if a letter follows. (A single such character may
- * begin the letter's word instead.) In rules by case, return 0 in two uncertain cases: if one of
- * the two is a mark, which can be part of a word, or if the first is a slash, because the text
- * after \n/ may begin a piece. */
+ * begin the letter's word instead.) In rules that divide words by case, two cases are uncertain,
+ * and the result is 0: one of the two is a mark, which can be part of a word; or the first is a
+ * slash, because the text after \n/ may begin a piece. */
 static int two_others(const sgt_rule *r, const uint8_t *s, size_t p)
 {
     const unsigned of = r->cased ? OTHER : OTHERS;
@@ -318,9 +316,9 @@ static int two_others(const sgt_rule *r, const uint8_t *s, size_t p)
 }
 
 /* Return 1 if a piece surely ends at p, whatever precedes and follows the text, and the text before
- * p has the same pieces if nothing follows it. The text from p on needs no such check, because
- * these rules do not depend on the text before a piece. The rule r is not GPT-2's; a and b are the
- * categories of the characters before and after p. */
+ * p has the same pieces if nothing follows it. The text from p on always has the same pieces,
+ * because these rules do not look back. The rule r is not GPT-2's. a, b: categories of the
+ * characters before and after p. */
 static int ends_at(const sgt_rule *r, const uint8_t *s, size_t p, unsigned a, unsigned b)
 {
     if (a == NEWLINE) return !(b & BLANKS) && !(r->cased && s[p] == '/');
@@ -356,8 +354,8 @@ size_t sgt_rule_cut(const sgt_rule *r, const void *text, size_t n, const uint64_
             p -= 6;
             continue;
         }
-        /* Do not cut before a continuation byte. The complete character after the cut must be in
-         * s[n], because its category decides; it can have four bytes. */
+        /* Do not cut before a continuation byte. The category of the character after the cut
+         * decides, so all of the character, up to four bytes, must be in s[n]. */
         if ((s[p] & 0xC0) == 0x80 || (s[p] >= 0x80 && n - p < 4)) continue;
         const unsigned a = read_set_before(s, p, &len), b = read_set(s + p, n - p, &next);
         if (gpt2 ? gpt2_may_cut(s, n, p, a, len, b, joins) : ends_at(r, s, p, a, b)) return p;
@@ -376,19 +374,20 @@ size_t sgt_rule_cut_normalized(const sgt_rule *r, const uint8_t *text, size_t n)
     return 0;
 }
 
-/* Return 1 if white space can be cut at p so that the left part stays one piece. A cut is possible
- * after a newline. Elsewhere, two conditions must hold: the left part contains no newline, and the
- * character before the white space (its category is `before`) is not white space. Without them, a
- * newline after p could join the left part to other white space. */
+/* Return 1 if white space can be cut at p so that the left part stays one piece. This is possible
+ * after a newline. Elsewhere, a newline after p could join the left part to other white space,
+ * unless two conditions hold: the left part contains no newline, and the character before the white
+ * space (of category `before`) is not white space. */
 static int within_blanks(const uint8_t *s, size_t p, unsigned a, unsigned before)
 {
     if (run_end(s, p, 0, BLANKS) < p) return 0;
     return a == NEWLINE || (!(before & BLANKS) && run_end(s, p, 0, SPACE) == p);
 }
 
-/* Return 1 if a word by case can be cut at p, between two characters of category a. The left part
- * must stay one piece, and the right part must end where the whole word ends. Upper case may belong
- * to a longer piece if a letter without case comes before it and another after it. */
+/* Return 1 if a word can be cut at p, between two characters of category a, in a rule that divides
+ * words by case. The left part must stay one piece, and the right part must end where the whole
+ * word ends. Upper case may belong to a longer piece if letters without case are before and after
+ * it. */
 static int within_cased(const uint8_t *s, size_t p, unsigned a, unsigned before)
 {
     size_t len;
@@ -399,13 +398,15 @@ static int within_cased(const uint8_t *s, size_t p, unsigned a, unsigned before)
            read_set(s, p, &len) != MARK;
 }
 
-/* With GPT-2's rule, both parts split as the whole text does, for these reasons. The units on both
- * sides are those of the whole text (1. of gpt2_may_cut). The last piece of the left part starts
- * where the piece of the whole text starts, and takes the rest of the left part, white space
- * included, as at the end of a text. The first piece of the right part takes the rest of the run,
- * as in the whole text; from white space before other text, it takes all but the last character.
- * This first piece is not a contraction, because inside a piece no letter follows a quote. For the
- * other rules, see the functions above. */
+/* With GPT-2's rule, both parts split as the whole text does, for these reasons:
+ * - The units on both sides are those of the whole text (1. of gpt2_may_cut).
+ * - The last piece of the left part starts where the piece of the whole text starts, and takes the
+ *   rest of the left part, white space included, as at the end of a text.
+ * - The first piece of the right part takes the rest of the run, as in the whole text. (From white
+ *   space before other text, it takes all but the last character.) It is not a contraction, because
+ *   inside a piece no letter follows a quote.
+ *
+ * For the other rules, see the functions above. */
 int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, size_t ahead)
 {
     size_t len;
@@ -418,8 +419,8 @@ int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, siz
     if (r->cased && (a & LETTERS)) return a == b && within_cased(s, p, a, before);
     if (a & LETTERS) return (b & LETTERS) != 0;
     /* A cut is possible in a run of characters that are neither letters, numbers nor white space.
-     * Require a third such character: if a letter followed the second, the second might begin that
-     * letter's word instead of continuing the run's piece. */
+     * There must be a third one after the two at p. If a letter came instead, the second might
+     * begin that letter's word instead of continuing the run. */
     const unsigned of = r->cased ? OTHER : OTHERS;
     return (a & of) && (b & of) && (next & of) && run_end(s, p, s[0] == ' ', of) == p;
 }
@@ -427,9 +428,9 @@ int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, siz
 /* ---- cuts inside a piece ---- */
 
 /* Build the tables from `joins`. The first bytes of characters are divided into eight groups, by a
- * hash that was found by trial. A group has only one bit, so a byte pair in `joins` also forbids
- * cuts before the other bytes of the group. With GPT-2's vocabulary, this loses 1.1 % of the cuts
- * that `joins` allows in English text, and 0.8 % in text of many scripts. */
+ * hash that was found by trial. Because all bytes of a group share one bit, a byte pair in `joins`
+ * also forbids cuts before the other bytes of the group. With GPT-2's vocabulary, this loses 1.1 %
+ * of the cuts that `joins` allows in English text, and 0.8 % in text of many scripts. */
 void sgt_cuts_make(sgt_cuts *c, const uint64_t *joins)
 {
     memset(c, 0, sizeof *c);

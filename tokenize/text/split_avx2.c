@@ -57,8 +57,8 @@ SPLIT_INLINE uint64_t equal(bytes64 v, int x)
         (bytes64){_mm256_cmpeq_epi8(v.low, BYTES(x)), _mm256_cmpeq_epi8(v.high, BYTES(x))});
 }
 
-/* Return the mask of the bytes from `from` to from + count - 1. AVX2 compares only signed bytes, so
- * the values are first shifted to make the range begin at -128. */
+/* Return the mask of the bytes from `from` to from + count - 1. The values are first shifted so
+ * that the range begins at -128, because AVX2 compares only signed bytes. */
 SPLIT_INLINE uint64_t within(bytes64 v, int from, int count)
 {
     __m256i down = BYTES(0x80 - from), end = BYTES(-128 + count);

@@ -10,7 +10,7 @@ SPLIT_INLINE uint64_t top_bits(uint64_t w)
     return ((w >> 7) & WORD_OF(1)) * 0x0102040810204080u >> 56;
 }
 
-/* Classify the non-ASCII characters one by one. At the start of the block, bytes that continue a
+/* Classify the non-ASCII characters one by one. Bytes at the start of the block that continue a
  * character of the previous block look ill-formed here; their class comes from `in`. */
 static void classify_wide(const uint8_t *p, uint64_t in[2], split_block *b)
 {

@@ -44,7 +44,7 @@ size_t sgt_utf8_unit(const uint8_t *s, size_t n, uint32_t *cp)
 }
 
 /* Return the length of the longest well-formed beginning of s[0..n), but stop after the character
- * that reaches offset `most`. The caller guarantees that s[0..at) is well formed. */
+ * that reaches offset `most`. s[0..at) must be well formed. */
 static size_t valid_until(const uint8_t *s, size_t at, size_t most, size_t n)
 {
     while (at < most) {
@@ -75,10 +75,10 @@ size_t sgt_utf8_ascii(const uint8_t *s, size_t n)
 size_t sgt_utf8_valid(const uint8_t *s, size_t n)
 {
 #if defined(__x86_64__)
-    /* Alternate between two methods: check a block of 64 bytes character by character, then let
-     * vector code skip as many well-formed blocks as it can. The first method finds the ill-formed
-     * unit that stopped the vector code. Therefore text full of ill-formed units takes no longer
-     * than without vector code. */
+    /* Alternate between two methods. The first checks a block of 64 bytes character by character,
+     * and finds the ill-formed unit at which vector code has stopped. The second is vector code,
+     * which skips as many well-formed blocks as it can. In this way, text full of ill-formed units
+     * takes no longer than without vector code. */
     for (size_t at = 0; sgt_cpu() >= SGT_CPU_AVX2 && n - at >= 128;) {
         size_t most = at + 64;
         at = valid_until(s, at, most, n);

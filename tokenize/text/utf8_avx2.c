@@ -1,12 +1,10 @@
 /* utf8_avx2.c: skips well-formed UTF-8 64 bytes at a time, after J. Keiser, D. Lemire, "Validating
- * UTF-8 in less than one instruction per byte" (Software: Practice and Experience 51, 2021). For
- * each byte, three half bytes are looked up: its upper half and both halves of the byte before it.
- * The tables have one bit for each kind of error; an error is found if all three look-ups have its
- * bit.
+ * UTF-8 in less than one instruction per byte" (Software: Practice and Experience 51, 2021). A
+ * block that is all ASCII needs no look-up. Otherwise, three half bytes are looked up for each
+ * byte: its upper half and both halves of the byte before it. The tables have one bit for each kind
+ * of error; an error is found if all three look-ups have its bit.
  *
- * A block that is all ASCII needs no look-up.
- *
- * An AVX-512 version was tried (2026-11-26, AMD EPYC, Zen 4) and is not used: the same check with
+ * An AVX-512 version was tried (2026-11-26, AMD EPYC, Zen 4) and is not used. The same check with
  * vectors of 64 bytes gained too little to measure, and masks of first bytes with VBMI's vpermb
  * were several times slower on English. */
 #include "tokenize/text/utf8.h"
@@ -35,8 +33,8 @@ enum {
 #define FOUR(x) TWICE(x), TWICE(x)
 #define EIGHT(x) FOUR(x), FOUR(x)
 
-/* Tables of possible errors, indexed by the upper half of the previous byte (before_high), its
- * lower half (before_low), and the upper half of the current byte (here_high). */
+/* Tables of possible errors. They are indexed by the upper half of the previous byte (before_high),
+ * its lower half (before_low), and the upper half of the current byte (here_high). */
 static const uint8_t before_high[16] = {EIGHT(TOO_LONG),
                                         FOUR(TWO_CONTINUE),
                                         TOO_SHORT | OVERLONG_2,
@@ -78,10 +76,10 @@ static inline __m256i errors(const uint8_t *p)
     __m256i found = _mm256_and_si256(look_up(before_high, upper(before)),
                                      look_up(before_low, _mm256_and_si256(before, BYTES(15))));
     found = _mm256_and_si256(found, look_up(here_high, upper(here)));
-    /* TWO_CONTINUE (the top bit) is set where a continuation byte follows another. That is right
-     * only in the third byte of a sequence of three or four bytes and in the fourth byte of a
-     * sequence of four, so the XOR clears it there. If the bit is missing there, the XOR sets it,
-     * which is an error, too. */
+    /* TWO_CONTINUE (the top bit) is set where a continuation byte follows another. In the third
+     * byte of a sequence of three or four bytes, and in the fourth of a sequence of four, it must
+     * be set, and the XOR clears it. If it is missing there, the XOR sets it: this is an error,
+     * too. */
     __m256i third = _mm256_subs_epu8(load(p - 2), BYTES(0xE0 - 0x80));
     __m256i fourth = _mm256_subs_epu8(load(p - 3), BYTES(0xF0 - 0x80));
     return _mm256_xor_si256(found, _mm256_and_si256(_mm256_or_si256(third, fourth), BYTES(0x80)));
@@ -97,8 +95,8 @@ static inline size_t begun_at(const uint8_t *s, size_t at)
 
 size_t sgt_utf8_skip_avx2(const uint8_t *s, size_t at, size_t n)
 {
-    /* 1 if the previous block has a non-ASCII byte; its last character may then continue in this
-     * block, so this block must be checked even if it is all ASCII */
+    /* 1 if the previous block has a non-ASCII byte: its last character may then continue in this
+     * block, which must be checked even if it is all ASCII */
     int before = 0;
     for (; n - at >= 64; at += 64) {
         const __m256i both = _mm256_or_si256(load(s + at), load(s + at + 32));
