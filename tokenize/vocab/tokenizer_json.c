@@ -1,5 +1,5 @@
 /* tokenizer_json.c: writes a vocabulary as a tokenizer.json, which Hugging Face's tokenizers and
- * transformers load. It also writes the older format, the two files vocab.json and merges.txt. */
+ * transformers load, and in the older format, the two files vocab.json and merges.txt. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,14 +31,14 @@ typedef struct writer {
 } writer;
 
 #define FRAME 2048 /* maximum size in bytes of a file without its tokens and split rule */
-/* Maximum number of bytes that a token adds to the file besides the bytes of its text: quotes, ids,
- * names and punctuation in the list of tokens, the list of added tokens and the list of merges, all
+/* Maximum number of bytes that a token adds to the file, without the bytes of its text: quotes,
+ * ids, names and punctuation in the list of tokens, the list of added tokens and the list of merges
  * together. */
 #define PER_TOKEN 180
 
-/* Return an upper bound on the size in bytes of v's tokenizer.json; the other files are smaller.
- * For each byte of a token, the list of tokens and the list of added tokens take at most six bytes
- * each ("\u0000"). The merges take at most three, because they are in the byte alphabet. */
+/* Return an upper bound on the size in bytes of v's tokenizer.json; the other files are smaller. A
+ * byte of a token takes at most six bytes in the list of tokens, six in the list of added tokens
+ * ("\u0000"), and three in the merges, which are in the byte alphabet. */
 static size_t room_of(const sgt_vocab *v)
 {
     const size_t rule = strlen(v->rule.text), regex = v->rule.regex ? strlen(v->rule.regex) : 0;
@@ -111,8 +111,8 @@ static void put_added(writer *w)
 
 /* Append the split rule: GPT-2's rule as a setting of ByteLevel, any other as a Split before
  * ByteLevel. If Hugging Face's library would read the pattern differently, "Regex" holds a
- * translation for that library, and the extra member "pcre2", which the library ignores, holds the
- * original pattern. */
+ * translation for it. An extra member "pcre2", which the library ignores, then holds the original
+ * pattern. */
 static void put_rule(writer *w)
 {
     static const char byte_level[] =

@@ -1,6 +1,6 @@
-/* vocab.c: builds the tables of a vocabulary from its merges in order. GPT-2's merges are embedded
- * in the library, together with the precomputed factors of their hash table of pairs, so that a
- * program starts at once. */
+/* vocab.c: builds the tables of a vocabulary from its merges in order. To let programs start at
+ * once, GPT-2's merges are embedded in the library, with the precomputed factors of their hash
+ * table of pairs. */
 #include "tokenize/vocab/vocab.h"
 
 #include <inttypes.h>
@@ -25,7 +25,7 @@ extern const uint16_t sgt_gpt2_tables[] HIDDEN;
 
 /* ---- the byte alphabet ---- */
 
-/* Ranges of bytes in which the bytes, their characters in the byte alphabet and their ids are all
+/* Ranges in which the bytes, their characters in the byte alphabet and their ids are all
  * consecutive. The printable bytes come first, because they have the lowest ids. */
 static const struct alphabet_run {
     uint16_t id, byte, character, count;
@@ -72,19 +72,19 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out)
 
 /* ---- pairs ----
  *
- * Builds sgt_pairs (vocab.h), a hash table that divides the pairs into groups. The largest groups
- * are placed first, while most slots are free. Each group gets the first factor with which all its
- * pairs find free slots. In the end, at most half of the slots are in use. Therefore even a group
- * of six pairs that is placed last needs, on average, no more than about 2^6 tries, and few groups
- * are that large. */
+ * Builds sgt_pairs (vocab.h), a hash table that divides the pairs into groups. Each group gets the
+ * first factor with which all its pairs find free slots. The largest groups are placed first, while
+ * most slots are free. In the end, at most half of the slots are in use. Therefore even a
+ * group of six pairs that is placed last needs, on average, no more than about 2^6 tries, and few
+ * groups are that large. */
 
 #define SLOTS_LOG 17
 /* Value of an empty slot. No merge has this value, because its lower 24 bits would be the merged
  * id, which is always smaller. */
 #define NO_PAIR UINT64_MAX
 
-/* The merges of each group, as linked lists of merged ids. head[g] is the first id of group g's
- * list. next[id] is the id after `id` in the same list. An id of 0 ends a list. */
+/* The merges of each group, as linked lists; a merge is its merged id. head[g] is the first merge
+ * of group g. next[id] is the merge after `id` in the same list. An id of 0 ends a list. */
 typedef struct groups {
     const uint32_t (*halves)[2];
     const uint16_t *factors; /* (count): factor to try first for each group; NULL: try 1 first */
@@ -182,8 +182,8 @@ int sgt_pairs_make(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, ui
 
 /* ---- the trie ----
  *
- * Few texts have a piece that needs the trie, and filling it takes longer than building the rest of
- * a vocabulary. Therefore the trie is filled by the first thread that needs it. */
+ * The trie is filled by the first thread that needs it. Few texts have a piece that needs it, and
+ * filling it takes longer than building the rest of a vocabulary. */
 
 #define ROOT 1u
 
@@ -316,9 +316,9 @@ int sgt_vocab_add_wholes(sgt_vocab *v, const uint32_t *ids, size_t count, sgt_er
 }
 
 /* Fill in the encoder's tables (all except v->pairs) from the tokens and their halves. This works
- * for any byte-level vocabulary. To fill `joins`, only one byte pair of each merged token is added:
- * the two bytes at the border between its halves. Any other adjacent bytes of the token are inside
- * one half, and have been added for that half. */
+ * for any byte-level vocabulary. For `joins`, each merged token adds only the two bytes at the
+ * border between its halves. Its other adjacent bytes are inside one half, and have been added for
+ * that half. */
 static void fill_tables(sgt_vocab *v)
 {
     memset(v->byte_pairs, 0xFF, 65536 * v->width);
@@ -338,18 +338,18 @@ static void fill_tables(sgt_vocab *v)
 }
 
 /* Linked lists of the merges that use a token, in merge order; a merge is its merged id. List 0 of
- * token t has the merges whose right half is t; list 1 has those whose left half is t. head[i][t]
- * is the first merge of list i. next[i][m] is the merge after m in the same list. An id of 0 ends a
- * list. */
+ * a token has the merges of which it is the right half; list 1 has those of which it is the left
+ * half. head[i][t] is the first merge in list i of token t. next[i][m] is the merge after m in the
+ * same list. An id of 0 ends a list. */
 typedef struct crossing {
     uint32_t *head[2], *next[2]; /* each (made) */
 } crossing;
 
-/* Fill in *to for the character whose token is `id`: its masks of neighbouring bytes next to which
+/* Fill in *to for the character whose token is `id`: the masks of neighbouring bytes next to which
  * merging must not start with this token (sgt_character). While merges build the character, the
  * token at each of its ends grows from a single byte to larger halves. A token outside the
- * character may join such an end token first if their merge has an id no higher than the next merge
- * inside the character. The masks collect the bytes with which such outside tokens touch the
+ * character may join such an end token first, if their merge has an id no higher than the next
+ * merge inside the character. The masks collect the bytes with which such outside tokens touch the
  * character. */
 static void find_crossings(const sgt_vocab *v, const crossing *c, uint32_t id, sgt_character *to)
 {
@@ -473,8 +473,8 @@ void sgt_vocab_free(sgt_vocab *v)
 
 /* ---- the fingerprint ---- */
 
-/* Return 1 if the ids imply the merges. This holds if merges produce all tokens except the bytes
- * and the added tokens, and if the order of ids is the order of merges. */
+/* Return 1 if the ids imply the merges: if the order of ids is the order of merges, and if merges
+ * produce all tokens except the bytes and the added tokens. */
 static int ids_imply_merges(const sgt_vocab *v)
 {
     uint32_t plain = 0;
@@ -484,10 +484,12 @@ static int ids_imply_merges(const sgt_vocab *v)
     return plain == v->made;
 }
 
-/* Set v->fingerprint to the XXH3-64 of these bytes: for each token in order of id, its length as 32
- * little-endian bits and its bytes; then the rule's text. If the ids do not imply the merges, the
- * hash also covers the number of merges and the two ids of each merge, as 32 little-endian bits
- * each. */
+/* Set v->fingerprint to the XXH3-64 of these bytes:
+ * - for each token in order of id, its length and its bytes;
+ * - the rule's text;
+ * - if the ids do not imply the merges, the number of merges and the two ids of each merge.
+ *
+ * Numbers have 32 bits, little-endian. */
 int sgt_vocab_set_fingerprint(sgt_vocab *v, sgt_error *err)
 {
     const uint32_t count = v->made - 256;

@@ -10,13 +10,13 @@
 #include "loader/base/memory.h"
 
 /* Maximum size in bytes of all tokens together. Each byte may need its own trie node, and the
- * trie's keys have only 24 bits for a node's index. Of these 2^24 indices, 0 is not used and 1 is
- * the root, which stands for no byte. */
+ * trie's keys have only 24 bits for a node's index. Of these 2^24 indices, two are for no byte: 0
+ * is not used, and 1 is the root. */
 #define MAX_BYTES (((size_t)1 << 24) - 2)
 #define MAX_MERGES ((size_t)1 << 21)
 #define NAMES ((size_t)2 * SGT_MOST_IDS) /* slots of the hash table of names */
-/* Maximum length in bytes of a token in a file without merges. make_ranked finds such a token's
- * merge by encoding the token's bytes, which takes quadratic time. */
+/* Maximum length in bytes of a token in a file without merges. To find such a token's merge,
+ * make_ranked encodes the token's bytes, which takes quadratic time. */
 #define MAX_RANKED 4096
 
 const char *const sgt_vocab_eot_names[] = {SGT_EOT_NAMES, NULL};
@@ -141,25 +141,25 @@ typedef struct builder {
     uint32_t *order;
     /* (p->size): 1 if a merge needed this token before any merge had produced it */
     uint8_t *awaited;
-    /* Hash tables of pairs. `made` maps two ids in merge order to the token that they merge to.
-     * `listed` maps two of the file's ids to the index of the last merge that lists them. A slot is
-     * pair << 24 | value + 1, where the pair is two ids of 20 bits. An empty slot is 0. */
+    /* Hash tables of pairs of ids. `made` gives the token that two ids in merge order merge to.
+     * `listed` gives the index of the last merge that lists two of the file's ids. A slot is pair
+     * << 24 | value + 1, where the pair is two ids of 20 bits. An empty slot is 0. */
     uint64_t *made, *listed;
     unsigned shift; /* shift of the hash, for both tables */
     /* Bit array that quickly rules out pairs: if a pair's bit is 0, the pair is not in `made`. The
-     * array has eight bits for each slot of `made`, and a pair's bit index is its hash, three bits
+     * array has eight bits for each slot of `made`. A pair's bit index is its hash, three bits
      * longer than a slot index. The array pays because most pairs that are looked up are not in
-     * `made`, and because it fits into a CPU's second-level cache, which `made` does not. */
+     * `made`. It fits into a CPU's second-level cache, and `made` does not. */
     uint64_t *hints;
-    /* Ids in the file, ascending, of the late tokens: tokens that no merge had produced when all
-     * tokens with lower ids had been processed. If ids are ranks, a late token may still be
-     * produced, because it may be merged from tokens with higher ids. order_tokens finally removes
-     * the tokens that have been produced; the remaining ones are tokens that no merges produce. */
+    /* Ids in the file, ascending, of the late tokens. A token is late if no merge has produced it
+     * when all tokens with lower ids have been processed. If ids are ranks, it may still be merged
+     * from tokens with higher ids. order_tokens finally removes the late tokens that have been
+     * produced; no merges produce the other ones. */
     uint32_t *late;
     size_t late_count;
     /* waiting[id], only used if ids are ranks: linked list of the late tokens that may be merged
-     * from token `id`, which no merge has produced yet. first, last: indices in `waits` of the
-     * list's first and last element, from 1; 0 if the list is empty. */
+     * from token `id`, which no merge has produced yet. first, last: index in `waits`, from 1, of
+     * the list's first and last element; 0 if the list is empty. */
     struct waiting {
         uint32_t first, last;
     } * waiting;
@@ -169,8 +169,8 @@ typedef struct builder {
         uint32_t late, next;
     } * waits;
     size_t wait_count, wait_room;
-    /* (p->size + 256): for each token, the number of merges that have it as their left half.
-     * may_clash fills in the counts and sets them back to 0 before it returns. */
+    /* (p->size + 256): for each token, the number of merges that have it as their left half. Only
+     * used in may_clash, which sets all counts back to 0. */
     uint32_t *lefts;
 } builder;
 
@@ -285,8 +285,8 @@ static uint32_t merged_by(const void *builder_, uint32_t left, uint32_t right)
     return b->hints[hint / 64] >> hint % 64 & 1 ? look_up(b, b->made, left, right) : SGT_NO_TOKEN;
 }
 
-/* Append a token to the merge order. `id` is the token's id in the file. `left` and `right` are the
- * two tokens that merge to it, given by their positions in the merge order. */
+/* Append a token to the merge order. id: the token's id in the file; left, right: positions in the
+ * merge order of the two tokens that merge to it. */
 static void make_token(builder *b, uint32_t id, uint32_t left, uint32_t right)
 {
     sgt_vocab *v = b->v;
@@ -300,10 +300,10 @@ static void make_token(builder *b, uint32_t id, uint32_t left, uint32_t right)
     b->order[id] = at;
 }
 
-/* Build the merge order from the listed merges, in the order of the file. Skip a merge if it can
- * never happen: because an earlier merge crosses the border between its two tokens, or because an
- * earlier merge already produces the same token. If a merge is listed more than once, only its last
- * listing counts, as in Hugging Face's library. */
+/* Build the merge order from the listed merges, in the order of the file. A merge can never happen,
+ * and is skipped, if an earlier merge crosses the border between its two tokens or already produces
+ * the same token. If a merge is listed more than once, only its last listing counts, as in Hugging
+ * Face's library. */
 static int order_listed(builder *b, sgt_error *err)
 {
     const sgt_vocab_parts *p = b->p;
@@ -329,11 +329,10 @@ static int order_listed(builder *b, sgt_error *err)
     return SGT_OK;
 }
 
-/* Find the two tokens that token `id` is merged from, if ids are ranks: merge the token's bytes by
- * the merges found so far, until two tokens are left. If one of these two is `half` (an id in merge
- * order), or if `half` is SGT_NO_TOKEN, append token `id` to the merge order and return 0. Return 1
- * if more than two tokens remain, or if neither of the two is `half`. Return a negative SGT_E* on
- * error. */
+/* If ids are ranks, find the two tokens that token `id` is merged from: merge the token's bytes by
+ * the merges found so far, until two tokens are left. Append token `id` to the merge order and
+ * return 0 if one of the two is `half` (an id in merge order), or if `half` is SGT_NO_TOKEN. Return
+ * 1 if more than two tokens remain, or if neither is `half`. Return a negative SGT_E* on error. */
 static int make_ranked(builder *b, uint32_t id, uint32_t half, sgt_error *err)
 {
     const sgt_vocab_part *t = &b->p->tokens[id];
@@ -385,8 +384,8 @@ static int wait_for(builder *b, uint32_t id, uint32_t half, sgt_error *err)
 }
 
 /* Append token `id`, which the merges found so far do not produce, to the late tokens. For each way
- * to divide its bytes into two tokens, make it wait for those of the two that have not been
- * produced yet. */
+ * to divide its bytes into two tokens, let it wait for each of the two that has not been produced
+ * yet. */
 static int add_late(builder *b, uint32_t id, sgt_error *err)
 {
     const sgt_vocab_part *t = &b->p->tokens[id];
@@ -402,10 +401,10 @@ static int add_late(builder *b, uint32_t id, sgt_error *err)
     return rc;
 }
 
-/* Return 1 if the order of the newest merges may matter: the merges of `root` and of all tokens
- * after it in merge order, which are late tokens. The order matters if two merges clash, that is,
- * if the right half of one is the left half of the other: in a text, both may need the same token,
- * and the merge that happens first gets it. */
+/* Return 1 if the order of the newest merges may matter: those of `root` and of all tokens after it
+ * in merge order, which are late tokens. It matters if two merges clash: the right half of one is
+ * the left half of the other. In a text, both may then need the same token, and the merge that
+ * happens first gets it. */
 static int may_clash(const builder *b, uint32_t root)
 {
     uint32_t(*h)[2] = b->v->halves;
@@ -419,8 +418,8 @@ static int may_clash(const builder *b, uint32_t root)
 
 /* Produce the late tokens that were waiting for the newest token in merge order, then those that
  * were waiting for these, and so on. A late token has a lower rank than the two tokens that it is
- * merged from. Therefore it is merged as soon as both exist, and follows the later of the two in
- * merge order. The exact order is unknown if merges may clash (may_clash); the call then fails. */
+ * merged from, so it is merged as soon as both exist. In merge order, it follows the later of the
+ * two. If merges may clash (may_clash), the exact order is unknown, and the call fails. */
 static int make_late(builder *b, sgt_error *err)
 {
     const uint32_t root = b->v->made - 1;
@@ -436,9 +435,9 @@ static int make_late(builder *b, sgt_error *err)
                     id, shown(b->p, id, text, sizeof text));
 }
 
-/* Return 1 if the listed merges contain no more information than ranks. This is so if the merged
- * tokens are in the order of ids, and if the list has one merge for every way to divide a token
- * into two tokens. Files that were converted from ranks have such lists. */
+/* Return 1 if the listed merges say no more than ranks do, as in files that were converted from
+ * ranks: the merged tokens are in the order of ids, and the list has one merge for every way to
+ * divide a token into two tokens. */
 static int merges_are_ranks(const sgt_vocab_parts *p)
 {
     size_t ways = 0;

@@ -1,9 +1,8 @@
 /* vocab_read.c: implements sgt_vocab_load. It determines a file's format, reads the file into an
  * sgt_vocab_parts, and builds the vocabulary. The formats are merges.txt with or without
  * vocab.json, .tiktoken, tekken.json, and the tokenizer.json of a byte-level BPE with one split
- * pattern. If a tokenizer.json has any other setting, it is refused with a message that names the
- * setting. Its post-processor and decoder are not read, because they do not change the ids of plain
- * text. */
+ * pattern. A tokenizer.json with any other setting is refused, and the message names the setting.
+ * Its post-processor and decoder are not read, because they do not change the ids of plain text. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +16,8 @@
 #include "tokenize/text/pattern.h"
 #include "tokenize/vocab/vocab_file.h"
 
-/* Maximum number of JSON values in a file. Five for each possible id are enough: a token takes one
- * value, and a merge at most three (an array and its two strings). */
+/* Maximum number of JSON values in a file: five for each possible id. A token takes one value, and
+ * a merge at most three (an array and its two strings). */
 #define MAX_VALUES ((size_t)5 * SGT_MOST_IDS)
 
 typedef struct text_file {
@@ -39,8 +38,8 @@ typedef struct source {
 
 /* ---- lines ---- */
 
-/* Read the line of t that begins at offset *at: set *line and *len to it, without its line end, and
- * advance *at to the next line. Return 1, or 0 at the end of the text. */
+/* Set *line and *len to the line of t that begins at offset *at, without its line end, and advance
+ * *at to the next line. Return 1, or 0 at the end of the text. */
 static int next_line(const text_file *t, size_t *at, const char **line, size_t *len)
 {
     if (*at >= t->n) return 0;
@@ -72,8 +71,8 @@ static int append_merge(source *s, size_t l, size_t n, sgt_error *err)
                                             : "its result");
 }
 
-/* Append the merge of the tokens left[left_n] and right[right_n], which are in the byte alphabet.
- * Return 1 if they are not in that alphabet, else 0 or a negative SGT_E*. */
+/* Append the merge of the tokens left[left_n] and right[right_n], written in the byte alphabet.
+ * Return 1 if one is not in that alphabet, else 0 or a negative SGT_E*. */
 static int add_merge(source *s, const char *left, size_t left_n, const char *right, size_t right_n,
                      sgt_error *err)
 {
@@ -138,9 +137,9 @@ static int add_token(source *s, const char *path, const char *name, int64_t id, 
                     (long long)id, name);
 }
 
-/* Read the JSON object `vocab`, which maps tokens to ids. `added` maps the names of added tokens to
- * their ids; these tokens were added before and are skipped here. If `added` is NULL, add the end
- * of text as an added token. */
+/* Read the JSON object `vocab`, which maps tokens to ids. Tokens whose names are in `added`, which
+ * maps added tokens to their ids, were added before and are skipped. If `added` is NULL, add the
+ * end of text as an added token. */
 static int read_tokens(source *s, const char *path, json_t *vocab, const json_t *added,
                        sgt_error *err)
 {
@@ -321,9 +320,8 @@ static const struct known {
 };
 
 /* Set *found to the known vocabulary that has exactly the ranks of p, or to NULL if there is none.
- * Fail if p has only the first ranks of a known vocabulary, because the file may be truncated. If
- * the caller gave a split rule, do not fail: the rule shows that the file is meant to be a
- * different vocabulary. */
+ * If p has only the first ranks of a known vocabulary, the file may be truncated: fail, unless the
+ * caller gave a split rule, which shows that the file is meant to be a different vocabulary. */
 static int find_known(const struct known **found, const sgt_vocab_parts *p, sgt_error *err)
 {
     const struct known *const end = known + sizeof known / sizeof *known;
@@ -397,9 +395,9 @@ static const char *type_of(const json_t *o)
     return type ? type : "an unknown type";
 }
 
-/* Set p->rule to the pattern of a Split, in PCRE2's syntax. The pattern is the member "pcre2" if
- * there is one; sgt writes it if Hugging Face's library would read the pattern differently. Without
- * "pcre2", the regular expression must be one that sgt knows. */
+/* Set p->rule to the pattern of a Split, in PCRE2's syntax. If there is a member "pcre2", it is the
+ * pattern: sgt writes it if Hugging Face's library would read the pattern differently. Otherwise,
+ * the regular expression must be one that sgt knows. */
 static int read_regex(sgt_vocab_parts *p, const json_t *o, const char *regex, sgt_error *err)
 {
     const char *pcre2 = p->rule ? NULL : json_string_value(json_object_get(o, "pcre2"));
@@ -411,8 +409,8 @@ static int read_regex(sgt_vocab_parts *p, const json_t *o, const char *regex, sg
 }
 
 /* Read a Split by a regular expression whose matches become pieces. Another Split may come before
- * it. A Split that removes the text between matches is accepted for the named rules, because their
- * matches leave no text between them. */
+ * it. For the named rules, the Split may also remove the text between matches, because their
+ * matches leave none. */
 static int read_split(sgt_vocab_parts *p, const json_t *o, sgt_error *err)
 {
     const char *regex = json_string_value(json_object_get(json_object_get(o, "pattern"), "Regex"));
@@ -513,8 +511,8 @@ static const char *setting_of(const json_t *o)
 }
 
 /* Return 1 if the text of an added token is that of a marker, such as <tool_call>, or DeepSeek's
- * <dsml: and ｜DSML｜. sgt treats every marker as a special token, because Qwen's file does not
- * call all of its markers special. */
+ * <dsml: and ｜DSML｜. sgt treats every marker as a special token, because Qwen's file does not call
+ * all of its markers special. */
 static int is_marker(const char *text)
 {
     return strlen(text) > 2 && (text[0] == '<' || !strncmp(text, "｜", 3));
@@ -741,7 +739,7 @@ static int read_parts(source *s, sgt_error *err)
     return rc < 0 || !s->merges.bytes ? rc : read_merges(s, err);
 }
 
-/* Check that a split rule compiles, unless split.h has code for it. If it does not compile, return
+/* Check that a split rule compiles, unless split.h has code for it. If it does not, return
  * SGT_EUSAGE if the caller gave the rule, or SGT_EFORMAT if the file did. */
 static int check_rule(const char *path, const char *rule, const char *given, sgt_error *err)
 {
