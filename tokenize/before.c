@@ -75,9 +75,9 @@ int sgt_tokenize_given(sgt_tokenize_options *o, const sgt_tokenize_options *give
 
 /* ---- the disk ---- */
 
-/* Return the number of bytes that this user can still write on the file system of the output
- * folder, which need not exist yet. Return SGT_NOT_KNOWN if `out` is NULL or the system does not
- * report the free space. */
+/* Return the number of bytes that this user can still write to the file system of the output folder
+ * `out`, which need not exist yet. Return SGT_NOT_KNOWN if `out` is NULL or the free space is
+ * unknown. */
 static uint64_t free_bytes(const char *out)
 {
     struct statvfs f;
@@ -126,8 +126,8 @@ static int measure_rows(const sgt_corpus *c, const sgt_corpus_file *f, const sgt
 static int estimate(sgt_dry_run_result *r, const sgt_tokenize_options *o, const sgt_corpus *c,
                     const sgt_vocab *v, sgt_error *err)
 {
-    /* maximum number of tokens per output file. A layout other than sgt's has one file per split,
-     * however many tokens, so any large number will do (1e18). */
+    /* maximum number of tokens per output file; a layout other than sgt's has one file per split,
+     * however many tokens, so any large number will do */
     const double size = o->layout ? 1e18 : (double)sgt_pipeline_shard_tokens(o);
     double text = 0;
     int known = !o->special_eot; /* a file of text is one document */
@@ -141,16 +141,15 @@ static int estimate(sgt_dry_run_result *r, const sgt_tokenize_options *o, const 
         known &= !f->lines && !f->detect && !(f->rows && o->skip_bad);
         r->documents += documents;
         r->packed |= !sgt_corpus_sought(f) && !f->filter;
-        /* Estimate the size of the text in the file: its size on disk, times UNPACKED if the file
-         * is compressed. Do not multiply for a file that is read through a filter, because formats
-         * such as PDF hold less text than their size. */
+        /* Estimate the size of the text in the file: its size on disk, times UNPACKED if it is
+         * compressed. Files that a filter reads are not enlarged, because formats such as PDF hold
+         * less text than their size. */
         text += (double)bytes * (sgt_corpus_sought(f) || f->filter ? 1 : UNPACKED);
     }
     const double tokens = ceil(text / TOKEN_BYTES);
     const uint64_t documents = known ? r->documents : 0;
-    /* number of additional copies of the set of shards that are on disk at some time during the
-     * run: one if there are temporary parts, and one if the shards are converted to another
-     * layout */
+    /* number of additional copies of the shards that are on disk at some time during the run: one
+     * for temporary parts, and one if the shards are converted to another layout */
     const uint64_t sets = (sgt_parts_wanted(o) ? 1u : 0u) + (o->layout ? 1u : 0u);
     r->tokens = (uint64_t)tokens;
     r->shards = (uint64_t)(ceil(tokens * (1 - o->val_fraction) / size) +
@@ -189,8 +188,8 @@ int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sg
                     sgt_error *err)
 {
     if (o->force || c->stream || (o->joined && o->rank) || sgt_out_is_begun(o->out)) return SGT_OK;
-    /* If the free space exceeds eight times the size of the inputs (plus SMALL), skip the estimate,
-     * because the output never needs that much. The estimate would open every Parquet file. */
+    /* Skip the estimate, which would open every Parquet file, if the free space exceeds eight times
+     * the size of the inputs (plus SMALL): the output never needs that much. */
     const uint64_t avail = free_bytes(o->out);
     if (avail == SGT_NOT_KNOWN || avail / 8 > c->bytes + SMALL) return SGT_OK;
     sgt_dry_run_result r;

@@ -1,5 +1,5 @@
 /* pipeline.c: tokenizes the inputs into one set of shards in one process. Threads encode units of
- * text (units.h) in parallel, and the calling thread writes the units in the order of the text. */
+ * text in parallel (units.h), and the calling thread writes them in the order of the text. */
 #include "tokenize/pipeline.h"
 
 #include <inttypes.h>
@@ -22,9 +22,9 @@ static int write_units(sgt_units *units, const sgt_tokenize_options *o, const sg
 {
     sgt_unit *u;
     int rc;
-    /* Report progress once before the first unit is tokenized. That report covers only what an
-     * earlier run did if this run resumes it, so the caller can subtract it to get this run's
-     * speed. */
+    /* Report progress once before the first unit is tokenized. If this run resumes an earlier one,
+     * that report covers only what the earlier run did. The caller can subtract it to get this
+     * run's speed. */
     do {
         if (o->progress)
             o->progress(o->progress_ctx, sgt_record_read(r), c->stream ? 0 : c->bytes,
@@ -183,11 +183,11 @@ int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_out_request *r,
         result->already_done = rc == SGT_OK;
     } else if (rc == 0) {
         rc = fill_out(&out, o, r, result, err);
-        /* The error may only be the result of a takeover: if another run has taken over the output
-         * folder, that run has removed this run's files. Report the takeover as the cause then. */
+        /* If another run has taken over the output folder, it has removed this run's files, which
+         * may have caused the error. Report the takeover as the cause then. */
         if (rc < 0) (void)sgt_out_check(&out, err);
         /* Keep the files if the set is complete, if the journal records complete shards, or if the
-         * run was stopped cleanly. In any other case, remove them. */
+         * run was stopped cleanly. */
         int keep = rc == 0 || !sgt_journal_empty(out.journal) ||
                    (rc == SGT_ESTOPPED && !r->corpus->stream);
         sgt_out_release(&out, keep);

@@ -20,7 +20,7 @@
 #include "tokenize/vocab/vocab.h"
 
 /* Return the options that change the output, as JSON text allocated with malloc. The percentage of
- * --split is written with 15 digits, because a double represents every number of 15 digits. */
+ * --split has at most 15 digits, because a double represents every number of 15 digits. */
 static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
 {
     static const char *const formats[] = {"auto", "text", "jsonl"}, *const invalid[] = {
@@ -33,9 +33,8 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
                           "shard_tokens", (json_int_t)sgt_pipeline_shard_tokens(o), "special",
                           o->special_eot ? "eot" : "none", "invalid_utf8", invalid[o->invalid_utf8],
                           "binary", o->binary == SGT_BINARY_KEEP ? "keep" : "skip");
-    /* `bad` becomes nonzero if memory runs out. No text is returned then, because text without some
-     * of the options would make the output folder look as if it had been written with other
-     * options. */
+    /* `bad` becomes nonzero if memory runs out. No text is returned then, because text that lacks
+     * some options would be mistaken for that of a run with other options. */
     int bad = 0;
     if (o->special_eot) bad |= json_object_set_new(j, "special_revision", json_integer(2));
     if (v->normalize > SGT_NORMALIZE_NONE)
@@ -89,9 +88,9 @@ int sgt_tokenize(const sgt_tokenize_options *given, sgt_tokenize_result *result,
     if (o.joined && o.rank) alike.notice.say = NULL;
     if ((rc = sgt_vocab_of(&v, &o, err)) == 0 && (rc = sgt_corpus_list(&c, &alike, err)) == 0) {
         sgt_vocab_say(v, &alike.notice);
-        /* Text files are assigned to the splits by a hash of their names. If that would leave a
-         * split empty, choose a file for it. With special_eot, do not: <|endoftext|> in the text
-         * then divides files into documents, so file names do not determine the documents. */
+        /* A text file's split is a hash of its name. If this would leave a split empty, choose a
+         * file for it. But with special_eot, <|endoftext|> in the text divides files into
+         * documents, so file names do not determine the documents' splits. */
         kept = !o.special_eot && sgt_text_feed_choose(c, o.val_fraction);
         rc = tokenize_into(&o, &alike.notice, c, v, &r, err);
     }
@@ -100,8 +99,8 @@ int sgt_tokenize(const sgt_tokenize_options *given, sgt_tokenize_result *result,
                                "moved to training (each file is assigned by a hash of its path)");
     sgt_vocab_free(v);
     sgt_corpus_free(c);
-    /* So far, r.seconds is minus the time that this run waited for other owners of the output
-     * folder. Adding the elapsed time gives the time without that wait. */
+    /* Until here, r.seconds is minus the time that this run waited for other owners of the output
+     * folder. The sum is the elapsed time without that wait. */
     r.seconds += sgt_now() - began;
     if (result) sgt_struct_write(result, &r, sizeof r);
     return rc;
