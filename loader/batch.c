@@ -269,7 +269,7 @@ static int fail_id(const sgt_loader *l, const sgt_window *w, const void *ids, sg
 
 /* Write the n tokens of a piece to the current row, and return the largest id. The target of a
  * token is the token after it. For the last token of a piece, this is the first token of the row's
- * next piece, so that target is set only when the next piece is written. */
+ * next piece. Therefore, its target is set only when the next piece is written. */
 static uint32_t put_piece(const sgt_loader *l, const sgt_cursor *c, const sgt_loader_batch *b,
                           const void *from, uint32_t n)
 {
@@ -362,8 +362,8 @@ static int write_pieces(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b,
         rc = write_piece(l, c, b, &pieces[k], c->tokens[k], err);
     }
     /* Verify even if rc is an error. An id outside the vocabulary may be the consequence of a file
-     * that was cut short while it was mapped. Verifying then reports the damaged file, which is the
-     * more useful message. */
+     * that was cut short while it was mapped. `verify` then reports the damaged file, which is more
+     * useful. */
     if (l->ops->verify) torn = l->ops->verify(c->reader_cursor, pieces, n, c->tokens, err);
     return torn < 0 ? torn : rc;
 }

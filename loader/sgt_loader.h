@@ -146,9 +146,8 @@ typedef struct sgt_loader_info {
     uint64_t tokens; /* tokens in the used shards */
     /* number of used shards; number of shards skipped because they are too short for one window */
     uint64_t shards, skipped;
-    /* rows in one epoch, summed over all sets (with several sets, some windows may occur twice in
-     * that many rows). For sampling `packed`, later epochs may have one or two rows more or
-     * fewer */
+    /* rows in one epoch, summed over all sets; with several sets, that many rows may repeat some
+     * windows. For sampling `packed`, later epochs may have one or two rows more or fewer */
     uint64_t windows_per_epoch;
     /* batch and seq: B and T, with defaults filled in; vocab: exclusive upper bound of ids */
     uint32_t batch, seq, vocab;

@@ -256,8 +256,8 @@ int sgt_make_folders(const char *path, sgt_error *err)
     int rc = mkdir(path, 0777);
     if (!*path) return sgt_fail_errno(err, "an empty name");
     if (rc < 0 && (errno == ENOENT || errno == ENOTDIR)) {
-        /* copy the path to the heap: on the stack, the copies could overflow it, because this
-         * function calls itself for each of up to two thousand folders in a path */
+        /* copy the path to the heap: copies on the stack could overflow it, because this function
+         * calls itself for each of up to two thousand folders in a path */
         char *above = strdup(path);
         rc = above ? sgt_make_folders(dirname(above), err) : sgt_fail_memory(err, path);
         free(above);

@@ -18,8 +18,8 @@ static size_t pass_string(const char *text, size_t n, size_t at)
 
 int sgt_json_fits(const char *text, size_t n, size_t most, const char *path, sgt_error *err)
 {
-    /* upper bound for the number of values. The outermost value counts as 1. Every other value is
-     * preceded by an opening bracket or a comma of its own, so count these */
+    /* upper bound for the number of values. The outermost value counts as 1. Every other value
+     * follows an opening bracket or a comma of its own, so count brackets and commas */
     size_t values = 1;
     for (size_t at = 0; at < n && values <= most;) {
         char c = text[at++];

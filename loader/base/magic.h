@@ -5,7 +5,7 @@
  *
  * Files of 16-bit tokens have no magic number, but they are not mistaken for other formats. Each
  * magic number in this file, if read as 16-bit ids, has an id that GPT-2 lacks, or two ids that do
- * not follow each other in text. The only exception are ids below 256, which look like UTF-16. */
+ * not follow each other in text. Only ids below 256 are an exception: they look like UTF-16. */
 #ifndef SGT_BASE_MAGIC_H
 #define SGT_BASE_MAGIC_H
 

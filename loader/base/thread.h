@@ -1,5 +1,6 @@
-/* thread.h: start the threads and processes of a library. Its threads receive no signals, so that
- * these reach the program's own threads. Its processes start with no signal blocked. */
+/* thread.h: start the threads and processes of a library. A library's threads receive no signals,
+ * so that signals reach the program's own threads. A library's processes start with no signal
+ * blocked. */
 #ifndef SGT_BASE_THREAD_H
 #define SGT_BASE_THREAD_H
 

@@ -40,8 +40,8 @@ int sgt_blocks_open(sgt_blocks **out, sgt_rings *rings, const sgt_set *set,
 void sgt_blocks_close(sgt_blocks *b); /* NULL is fine */
 
 /* For each window i whose block is stored, copy the window to memory + i * room and set tokens[i]
- * to the copy. The caller sets all tokens[i] to NULL before; the others stay NULL. Waits for needed
- * blocks that are being read, and starts reading the blocks after them. */
+ * to the copy. The caller sets all tokens[i] to NULL before the call; the others stay NULL. Waits
+ * for needed blocks that are being read, and starts reading the blocks after them. */
 void sgt_blocks_fetch(sgt_blocks *b, const sgt_window *windows, uint32_t n, char *memory,
                       size_t room, const void **tokens);
 

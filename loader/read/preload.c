@@ -94,10 +94,10 @@ static uint64_t find_all(const sgt_loader_options *o)
     return filled < m.total - m.available ? m.available + filled : m.total;
 }
 
-/* Check two things: that the copies of all processes together fit into r->all, and that the memory
- * that is free now suffices for the rest of this process's copy, of which `filled` bytes are filled
- * already. The check is repeated while the copy is being filled, because the kernel grants memory
- * that it does not have, and kills a process when it writes to that memory. */
+/* Check that the copies of all processes together fit into r->all, and that the free memory
+ * suffices for the rest of this process's copy (`filled` bytes of it are filled already). The check
+ * is repeated while the copy is being filled, because the kernel grants memory that it does not
+ * have, and kills a process when it writes to that memory. */
 static int check_memory(const reader *r, uint64_t filled, sgt_error *err)
 {
     const sgt_loader_options *o = r->o;

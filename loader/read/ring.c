@@ -67,8 +67,8 @@ static const char *why_no_ring(int error)
 }
 
 /* Create an io_uring. Return 0 or a negative errno. The flags SINGLE_ISSUER and DEFER_TASKRUN are
- * not used: they did not make reads faster, and they would forbid that different threads use or
- * close a ring. */
+ * not used: they did not make reads faster, and they would forbid different threads to use or close
+ * a ring. */
 static int make_ring(sgt_ring *r)
 {
     int rc = io_uring_queue_init(r->depth, &r->ring, 0);

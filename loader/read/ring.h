@@ -21,8 +21,7 @@
  * begin at `data`, which may lie behind `to`. `data` equals `to` if `at` and `bytes` are multiples
  * of the alignment, or if the file is read through the page cache. A read that is short or
  * interrupted is continued until all its bytes have arrived. If the file ends before that, the read
- * fails with an error that names the byte at which the file ends. Any other error makes the read
- * fail, too.
+ * fails with an error that states where the file ends. Any other error makes the read fail, too.
  *
  * If a file system refuses O_DIRECT, its files are read through the page cache, and one notice is
  * given for each reader. If a ring fails while it is in use, its reads fail, but the kernel may

@@ -1,6 +1,6 @@
 /* set.h: find and check the shards of a set, including the .idx files of Megatron-LM. A loader
- * stops at the first damaged shard. sgt-inspect can list all damaged shards, which is called a
- * survey. documents.c finds where the documents of a set begin. */
+ * stops at the first damaged shard. In a survey, sgt-inspect lists all damaged shards. documents.c
+ * finds where the documents of a set begin. */
 #ifndef SGT_SET_H
 #define SGT_SET_H
 
@@ -108,8 +108,8 @@ int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err);
  * opened. Return 0 if it is not, or if a different file now has its path. */
 int sgt_set_is_cut(const sgt_set_shard *h, uint64_t *end);
 
-/* Return the error for byte `at` of a shard, which cannot be read: SGT_EFORMAT if the file is
- * shorter than when the set was opened, else SGT_EIO. */
+/* Return the error for a shard whose byte `at` cannot be read: SGT_EFORMAT if the file is shorter
+ * than when the set was opened, else SGT_EIO. */
 int sgt_set_fail_read(const sgt_set_shard *h, uint64_t at, sgt_error *err);
 
 /* Return the first shard for which the header or the manifest states the vocabulary's fingerprint,
