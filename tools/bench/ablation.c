@@ -116,7 +116,7 @@ static struct {
 /* ---- what a row is ---- */
 
 /* Return the training options of row t, in which techniques 0 ... t are switched on. They include
- * techniques whose rows the user did not ask for, but not those that cannot be measured. */
+ * techniques without a row that the user asked for, but no technique that cannot be measured. */
 static sgt_config make_config(size_t t)
 {
     sgt_config c = bench_config;

@@ -79,9 +79,9 @@ int sgt_option_at(const sgt_program *p, size_t i, sgt_option *o);
 
 /* Store the defaults of all options that have one as a number or as one of their words, then parse
  * argv. Move all operands to the end of argv, in their order, and return the index of the first of
- * them. Wrong usage prints to stderr a line with a suggestion, and "try 'NAME --help'", and exits
- * with code 2. --help and --version print to stdout and exit with code 0. So does --completion,
- * which --help does not list:
+ * them. Wrong usage prints a suggestion and "try 'NAME --help'" to stderr, and exits with code 2.
+ * --help and --version print to stdout and exit with code 0. So does --completion, which --help
+ * does not list:
  *
  *     bash, zsh, fish  a script with which that shell completes options, their choices, files,
  *                      folders and subcommands

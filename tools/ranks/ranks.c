@@ -40,8 +40,8 @@
 #define GRACE_SECONDS 1
 /* seconds that rank 0 waits before it reports that another rank has died. If a launcher is killing
  * all ranks, rank 0 is killed within this time, and prints nothing. It must be less than a second:
- * if one rank dies, mpirun kills all others a second later, and rank 0 must report the death
- * before. */
+ * if one rank dies, mpirun kills all others a second later, and rank 0 must report the death before
+ * that. */
 #define DEATH_SECONDS .25
 /* Time limit for an orderly end, in seconds. A failed rank above 0 waits this long for rank 0 to
  * tell it to end. A failed rank 0 may take this long to free its resources. */
