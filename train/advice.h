@@ -113,8 +113,8 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
  * doubles it each time that all blocks are full. The test for a flat loss needs SGT_FLAT_BLOCKS / 2
  * = 64 full blocks, so it cannot succeed before step 256. */
 #define SGT_FLAT_BLOCK 4
-/* the loss counts as flat if the mean over the latter half of the run and the mean over the quarter
- * before it differ by less than this fraction of the loss */
+/* the loss counts as flat if two means differ by less than this fraction of the loss: the mean over
+ * the latter half of the run, and the mean over the quarter before it */
 #define SGT_FLAT_PART 0.005
 /* number of losses in each mean that is compared with the loss at the start of the run */
 #define SGT_MEAN_STEPS 20

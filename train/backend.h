@@ -141,8 +141,8 @@ typedef enum sgt_precision {
     SGT_PRECISION_FP16
 } sgt_precision;
 
-/* What the backward pass recomputes instead of reading it from memory: nothing; the outputs of GELU
- * and LayerNorm; or all activations of a block, starting from the block's input. Recomputing saves
+/* How much the backward pass recomputes instead of reading it from memory: nothing; the outputs of
+ * GELU and LayerNorm; or all activations of a block, from the block's input. Recomputing saves
  * memory and does not change a single bit of the results. */
 typedef enum sgt_recompute {
     SGT_RECOMPUTE_NONE,

@@ -178,9 +178,9 @@ static void report_epoch(watch *w, const sgt_metrics *m)
     w->epoch_start = sgt_now();
 }
 
-/* Round x to as many digits as log.jsonl has. The reason is that a resumed run feeds the diagnosis
- * with values read from the log: only with equally rounded values does an uninterrupted run get the
- * same diagnosis. */
+/* Round x to as many digits as log.jsonl has. A resumed run feeds the diagnosis with values read
+ * from the log. Only with equally rounded values does an uninterrupted run get the same
+ * diagnosis. */
 static double logged(double x)
 {
     char text[32];

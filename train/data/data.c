@@ -337,8 +337,8 @@ static int compare_ids(const sgt_trainer *t, const char *path, const sgt_loader_
 }
 
 /* Check that all data sets have the model's vocabulary, before any token is read. Otherwise the
- * first error could be that a token's id is too large for the model, which does not say that the
- * vocabularies differ. */
+ * first error could be about a token's id that is too large for the model, and would not mention
+ * the vocabularies. */
 static int check_ids(const sgt_trainer *t, const sgt_loader_options *o, sgt_error *err)
 {
     sgt_loader_set *sets;

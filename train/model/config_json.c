@@ -138,8 +138,8 @@ static int write_json(json_t *json, const char *dir, const char *name, sgt_error
     return rc;
 }
 
-/* Return the double that has the shortest decimal form among those that are x when rounded to
- * float. For example, return 1e-05 for the float whose exact value is 9.99999975e-06. */
+/* Among the doubles that give x when rounded to float, return the one with the shortest decimal
+ * form. For example, return 1e-05 for the float whose exact value is 9.99999975e-06. */
 static double shortest(float x)
 {
     char text[32];

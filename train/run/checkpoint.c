@@ -385,8 +385,8 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     json_error_t why;
     if (json_unpack_ex(json, &why, 0, "{s:I}", "version", &version) < 0)
         return sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
-    /* A newer version of sgt may have written a complete checkpoint. Return SGT_EUNSUPPORTED and
-     * not SGT_EFORMAT, for which the caller would skip the checkpoint as incomplete. */
+    /* A newer version of sgt may have written a complete checkpoint. With SGT_EFORMAT, the caller
+     * would skip it as incomplete, so return SGT_EUNSUPPORTED. */
     if (version != 1)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "%s: version %lld, expected 1 (use the newer sgt that wrote it)", path,

@@ -18,15 +18,16 @@
 #include "loader/base/owner.h"
 #include "train/run/checkpoint.h"
 
-/* Set *dir to the newest complete checkpoint of a run, malloc'd, or to NULL if there is none or
- * `run` does not exist. Skip incomplete checkpoints, with a notice for each. Also give a notice if
- * the file `latest` does not name a checkpoint. If `sums` is set, a checkpoint with a wrong
- * checksum counts as incomplete. */
+/* Set *dir to the malloc'd path of a run's newest complete checkpoint, or to NULL if it has none or
+ * does not exist. Skip incomplete checkpoints, with a notice for each. Also give a notice if the
+ * file `latest` does not name a checkpoint. If `sums` is set, a checkpoint with a wrong checksum
+ * counts as incomplete. */
 int sgt_run_newest(char **dir, const char *run, int sums, const sgt_notice *notice, sgt_error *err);
 
-/* Set *dir to the checkpoint or model that `path` means, malloc'd. If `path` is a run, *dir is its
- * newest complete checkpoint (see sgt_run_newest). If `path` is RUN/latest or RUN/best, *dir is the
- * checkpoint that this file names. Any other path must exist and is copied unchanged. */
+/* Set *dir to the malloc'd path of the checkpoint or model that `path` means. If `path` is a run,
+ * *dir is its newest complete checkpoint (see sgt_run_newest). If `path` is RUN/latest or RUN/best,
+ * *dir is the checkpoint that this file names. Any other path must exist and is copied
+ * unchanged. */
 int sgt_run_find(char **dir, const char *path, const sgt_notice *notice, sgt_error *err);
 /* If `path` is the file RUN/latest or RUN/best, copy the path of the checkpoint that it names to
  * `to`, and return 1. Return 0 for any other path. */
