@@ -345,7 +345,8 @@ void sgt_cuda_forward(sgt_cuda_backend *c, int training); /* compute lnf from id
 /* Recompute a layer's activations that its backward pass needs and that the forward pass has not
  * kept in memory. */
 void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer);
-/* Compute logits and losses from lnf. When training, replace the logits by their gradient. */
+/* Compute logits and losses from lnf. When training, store the gradient of the logits in
+ * buf.logits. */
 void sgt_cuda_head(sgt_cuda_backend *c, int training);
 void sgt_cuda_backward(sgt_cuda_backend *c);
 
