@@ -32,8 +32,8 @@
 
 typedef struct slot {
     /* n + 1, where n is the index of the batch that a thread last tried to make in this slot; 0 if
-     * there was none. `rc` states whether the thread succeeded. The thread writes it, the consumer
-     * reads it */
+     * there was none. `rc` states whether the thread succeeded. The thread writes `filled`, and the
+     * consumer reads it */
     uint64_t filled;
     /* the batch that this slot holds. `inputs` points to the beginning of the slot's buffer, and
      * `targets` into the same buffer */

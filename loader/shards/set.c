@@ -332,8 +332,8 @@ int sgt_set_check_alike(sgt_set *s, sgt_error *err)
     return rc;
 }
 
-/* Check that all shards are compatible. Then, if the set opened last has a lower exclusive upper
- * bound of ids than s->vocab, lower s->vocab to it. The bound of a set is the vocabulary size in
+/* Check that all shards are compatible. Then lower s->vocab to the bound of the set opened last, if
+ * that is lower. The bound of a set is the exclusive upper bound of its ids: the vocabulary size in
  * its shards' headers or `asked`, the caller's option, whichever is smaller. If neither is known,
  * the bound follows from the width of ids. */
 static int decide_vocabulary(sgt_set *s, uint32_t asked, sgt_error *err)

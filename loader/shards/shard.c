@@ -158,8 +158,8 @@ static int check_width(const uint8_t *head, size_t n, uint64_t size, int bits, c
         path);
 }
 
-/* Fill in *h for a file that begins with head[n], which is not sgt's magic number. It may be a .bin
- * of Megatron-LM or, if `raw` allows that, a file without a header. */
+/* Fill in *h for a file whose beginning, head[n], has no magic number of sgt. The file may be a
+ * .bin of Megatron-LM or, if `raw` allows that, a file without a header. */
 static int foreign_header(sgt_shard_header *h, uint64_t size, const uint8_t *head, size_t n,
                           const char *path, int raw, sgt_error *err)
 {
