@@ -351,8 +351,8 @@ double bench_median(double *x, size_t n)
 
 /* ---- the page cache ---- */
 
-/* maximum number of attempts to evict the pages of a file. Each CPU keeps recently used pages in a
- * list of its own, from where the first attempt may fail to evict them */
+/* maximum number of attempts to evict the pages of a file. Each CPU keeps recently used pages in
+ * its own list, and the first attempt may fail to evict those */
 #define TRIES 5
 
 /* Evict the pages of a mapped file from the page cache. Return SGT_EUNSUPPORTED if some stay, or if

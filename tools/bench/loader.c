@@ -250,8 +250,8 @@ static void add_reader(int reader, int output)
 }
 
 /* Add all rows: memcpy first, then each reader with each output, other programs, and mmap in the
- * state COLD. The last is not added for sampling `block`, which reads entire pools ahead and would
- * take longer than a slice. */
+ * state COLD. This last row is not added for sampling `block`, which reads entire pools ahead and
+ * would take longer than a slice. */
 static int add_rows(sgt_error *err)
 {
     uint32_t readers = 0, outputs = 0;
@@ -281,8 +281,8 @@ static int add_rows(sgt_error *err)
 /* ---- drawing batches with a reader or with memcpy ---- */
 
 /* number of batches that are skipped after a COLD slice. Readers read ahead, but fewer than AHEAD
- * batches. Skipping as many ensures that the next slice reads no window that this slice has read
- * ahead */
+ * batches. Skipping AHEAD batches ensures that the next slice reads no window that this slice has
+ * read ahead */
 #define AHEAD 64
 
 static void drawer_close(drawer *d)

@@ -131,8 +131,8 @@ typedef struct measurement {
     sgt_cupti *cupti;
     spans spans;
     /* rc, why: first failure of a callback, which makes the measurement fail. unrecorded,
-     * why_unrecorded: first failure of CUPTI, which does so only with --parts: otherwise CUPTI only
-     * counts kernels */
+     * why_unrecorded: first failure of CUPTI. The measurement then fails only with --parts:
+     * otherwise CUPTI only counts kernels */
     int rc, unrecorded;
     sgt_error why, why_unrecorded;
 } measurement;

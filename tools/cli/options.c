@@ -144,7 +144,7 @@ static int parse_percent(const char *s, double *out)
 
 /* ---- suggestions ---- */
 
-/* What to suggest for the names of options and words in other programs. In each row, the first
+/* Suggestions for names that other programs use for options and words. In each row, the first
  * string is the suggestion: an option, an operand or a word of our programs. The second string has
  * the names that other programs use for it. A program skips a row if the first word of the
  * suggestion is not one of its known words. The row with the suggestion "" lists names without a

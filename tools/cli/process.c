@@ -46,7 +46,7 @@ static void on_signal(int number)
 }
 
 /* If `on` is 1, set the flag as if a first signal had come, so that the next signal ends the
- * program. If it is set already, a signal has come, so end the program now. */
+ * program. If the flag is already set, a signal has come, so end the program now. */
 void sgt_end_at_signal(int on)
 {
     if (!on) __atomic_store_n(&stop.requested, 0, __ATOMIC_RELEASE);

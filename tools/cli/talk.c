@@ -75,7 +75,7 @@ sgt_notice sgt_talk_notice(const char *program, int quiet)
 /* columns by which a continuation line is indented more than the line it continues */
 #define INDENT ((size_t)2)
 /* maximum number of consecutive blanks between the words of a sentence. A line with more than GAP
- * blanks in a row is the row of a table, whose columns they separate */
+ * blanks in a row is the row of a table: such blanks separate its columns */
 #define GAP 2
 
 int sgt_columns(int fd)

@@ -1,6 +1,6 @@
-/* glibc.c: functions that the wheel's programs and libraries use, but that glibc 2.28 lacks. (They
- * are built with a later glibc.) For all other symbols, wheel.mk selects a version that glibc 2.28
- * has. */
+/* glibc.c: functions that the wheel's programs and libraries use, but that glibc 2.28 lacks. (The
+ * wheel is built with a later glibc.) For all other symbols, wheel.mk selects a version that glibc
+ * 2.28 has. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <spawn.h>

@@ -204,7 +204,7 @@ static _Noreturn void end_late(const net *t)
 }
 
 /* End all ranks because this rank has failed. Do nothing if this function was called before.
- * - Ranks above 0 tell rank 0 the reason, and end this process.
+ * - A rank above 0 tells rank 0 the reason, and ends its process.
  * - Rank 0 prints the reason for all ranks (after an interrupt, the program itself prints it), and
  *   returns. The program then frees its resources, and sgt_ranks_close ends the other ranks. */
 static void give_up(sgt_ranks *r, const sgt_error *why)
