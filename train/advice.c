@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 /* Return the range of learning rates for a model with fewer than SGT_LR_SMALLEST parameters. Below
- * 690,000 parameters, the smallest size that was measured, the range is the one measured for that
+ * 690,000 parameters, the smallest size that was measured, the range is that of this smallest
  * size. */
 static sgt_lr_range small_range(uint64_t parameters)
 {

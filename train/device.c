@@ -13,7 +13,7 @@
 #define NAME "libsgt-cuda.so"
 
 /* Return the error that libsgt-cuda.so was not found. If the GPU driver does not work either,
- * return that error instead, because a user must solve it first. */
+ * return that error instead, because the user must solve that problem first. */
 static int no_library(sgt_error *err)
 {
     int version, devices, rc = sgt_cuda_driver_ask(&version, &devices, err);

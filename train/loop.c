@@ -37,8 +37,8 @@
 #define READS 16
 #define READ_MS 1
 #define SPIKES_IN_A_ROW 16
-/* Lines about epochs 1 to EPOCHS_SAID are always printed. After them, a line about an epoch is
- * printed only if at least SECONDS_BETWEEN seconds have passed since the last one. */
+/* Lines about epochs 1 to EPOCHS_SAID are always printed. Later, a line about an epoch is printed
+ * only if at least SECONDS_BETWEEN seconds have passed since the last one. */
 #define EPOCHS_SAID 2
 #define SECONDS_BETWEEN 10.
 

@@ -157,7 +157,7 @@ static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
 
 /* Remove the data sets that cannot be used for evaluation from the array `sets`, and set *all to
  * the number of the remaining ones. A set can be used if one of its validation shards has enough
- * tokens for a row. For each set that cannot, give a notice that says why. If there is only one
+ * tokens for a row. For each set that is removed, give a notice that says why. If there is only one
  * set, write that reason to `why` instead, because it is printed with the line about the data. */
 static int keep_evaluable(const sgt_config *s, sgt_loader_set *sets, uint32_t *all,
                           char why[SGT_UNEVALUATED], const sgt_notice *notice, sgt_error *err)
@@ -203,9 +203,9 @@ static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVAL
         rc = keep_evaluable(t->s, sets, &all.set_count, why, &o->notice, err);
     }
     /* How much is preloaded depends on the amount of free memory, and all ranks must read the same
-     * amount. But preloading itself reduces it. Therefore two barriers are needed: at the first,
-     * every rank waits until all ranks have finished preloading earlier data; at the second, until
-     * all ranks have read the amount and may begin to preload this data. */
+     * amount. But preloading itself reduces the free memory. Therefore two barriers are needed: at
+     * the first, every rank waits until all ranks have finished preloading earlier data; at the
+     * second, until all ranks have read the amount and may begin to preload this data. */
     sgt_ranks *together = o->reader == SGT_READER_PRELOAD ? t->o->ranks : NULL;
     if (rc == SGT_OK && together) rc = together->barrier(together, err);
     all.available = sgt_memory_for_data(t);

@@ -45,8 +45,8 @@ struct sgt_decoder {
 /* ---- memory and parameters ---- */
 
 /* Return whether the tensor is a matrix-product weight. Such weights are stored as bfloat16 if
- * o.bf16 is set. Every matrix is one, except wpe (index 1); wte counts even if the head has its own
- * weight. */
+ * o.bf16 is set. Every matrix is such a weight, except wpe (index 1); wte counts even if the head
+ * has its own weight. */
 static int is_product(const sgt_tensor *t, size_t index) { return t->dims == 2 && index != 1; }
 static int is_linear(const sgt_decoder *d, size_t index)
 {
