@@ -10,8 +10,7 @@ ranks_data --device cuda --deterministic --model 2x16x2 --batch-size 4 --grad-ac
 # ---- the same losses, up to 2e-5, for everything that is divided: dropout
 # masks, tensors, norms, the head ----
 same_losses '--dropout 0.2 --eval-every 2' '--no-tie --optimizer sgd --nesterov' \
-    '--grad-clip 0.1 --recompute block --no-fuse' '--grad-accum 1' \
-    '--optimizer muon' '--optimizer muon --no-tie --no-fuse --grad-accum 1'
+    '--grad-clip 0.1 --recompute block --no-fuse' '--optimizer muon' '--optimizer muon --no-tie --no-fuse --grad-accum 1'
 
 close_in_16_bits
 
@@ -20,7 +19,7 @@ again() {
     same_facts two-bf16/log.jsonl again/log.jsonl
     same_folders two-bf16/step-00000004 again/step-00000004
 }
-for schedules in '1 1' '2 3' '0 1'; do
+for schedules in '2 3' '0 1'; do
     bf16="sgt-train $options --precision bf16 --run again --force"
     pair 0 "env SGT_HOST_DEVICE=schedule=${schedules% *} $bf16" "env SGT_HOST_DEVICE=schedule=${schedules#* } $bf16"
     again
@@ -66,10 +65,6 @@ pair 1 "sgt-train $options --run odd" "env SGT_HOST_DEVICE=memory=1M sgt-train $
 stderr_lines 1
 stderr_matches '^sgt-train: rank 1: out of GPU memory'
 
-# ---- ranks with different commands are refused ----
-pair 2 "sgt-train $options --run odd" "sgt-train $options --run odd --no-tie"
-stderr_is 'sgt-train: rank 1: --no-tie: true here, but it is not set on rank 0 (run the same command on all ranks)'
-
 # ---- if a rank dies or is interrupted, the run ends within 30 s, and
 # saved checkpoints stay complete ----
 ends_well cuda TERM
@@ -109,6 +104,4 @@ command -v mpirun > /dev/null && [ -e "$programs/../lib/libsgt-mpi.so" ] || skip
 mpi="mpirun --allow-run-as-root --oversubscribe -n 2"
 run 0 $mpi sgt-train $options --precision bf16 --run again --force
 again
-run 2 $mpi sgt-train $options --batch-size 3 --run odd
-[ "$(grep -c '^sgt-train: ' .stderr)" = 1 ] || fail 'not one message'
 ends_launcher $mpi --mca odls_base_sigkill_timeout 10
