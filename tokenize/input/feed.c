@@ -631,8 +631,8 @@ static const sgt_part *set_aside(sgt_unit *u, size_t *count)
     return parts;
 }
 
-/* Divide part p at its literals. Append a part for the text before the first literal, and one for
- * the text after each literal, which begins a new document. */
+/* Divide part p at its end-of-text literals, each of which begins a new document. Append a part for
+ * the text before the first literal, and one for the text after each literal. */
 static int divide(sgt_unit *u, const sgt_part *p, sgt_error *err)
 {
     const char *literal = u->reading->literal.text, *name = u->reading->corpus->files[p->file].name;
@@ -765,8 +765,8 @@ static uint64_t locate_invalid(sgt_unit *u, sgt_part *p)
     return found;
 }
 
-/* Set *text and *n to the text of a part. If the part has ill-formed units, keep them, replace
- * them, or return an error, as o->invalid_utf8 says. */
+/* Set *text and *n to the text of a part. If it has ill-formed UTF-8, keep or replace it or return
+ * an error, as o->invalid_utf8 says. */
 static int mend_text(sgt_unit *u, sgt_part *p, const uint8_t **text, size_t *n, sgt_error *err)
 {
     const sgt_tokenize_options *o = u->reading->o;

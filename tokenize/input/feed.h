@@ -229,7 +229,7 @@ typedef int sgt_part_work(void *worker, sgt_unit *u, sgt_part *p, const uint8_t 
                           sgt_error *err);
 
 /* Unfold lines and rows into documents, and then call `work` for each part in order. Count the
- * ill-formed UTF-8 units, and record the positions of the first ones in u->invalid. */
+ * ill-formed UTF-8 sequences, and record the positions of the first ones in u->invalid. */
 int sgt_unit_work(sgt_unit *u, sgt_part_work *work, void *worker, sgt_error *err);
 
 /* Encode a part and append its ids to the unit's ids (an sgt_part_work). `encoder` points to a

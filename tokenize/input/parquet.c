@@ -208,8 +208,8 @@ static void skip(thrift *t, int type, int in_list, int depth)
     }
 }
 
-/* Read a struct: store the fields that the table lists, and skip all others. If a field is missing,
- * the value at its `number` or `place` stays unchanged. */
+/* Read a struct: store the fields that `fields` lists, and skip all others. The `number` or `place`
+ * of a field that is missing stays unchanged. */
 static void read_struct(thrift *t, const field *fields, size_t count)
 {
     int type;

@@ -126,8 +126,8 @@ typedef struct sgt_parquet_head {
 /* a page that is decoded once and used by several pages or threads */
 typedef struct sgt_parquet_shared sgt_parquet_shared;
 
-/* Rows first ... first + count - 1 of a page. The page's compressed bytes are in the shared page
- * `whole` or, if that is NULL, at offset `at` of the unit's text. */
+/* Rows first ... first + count - 1 of a page. The page's compressed bytes are at offset `at` of the
+ * unit's text or, if several units take rows from the page, in the shared page `whole`. */
 typedef struct sgt_parquet_page {
     sgt_parquet_head head;
     uint64_t offset; /* offset of the page in the file */

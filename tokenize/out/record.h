@@ -22,7 +22,8 @@ typedef struct sgt_dedup_record {
 typedef struct sgt_record sgt_record;
 
 /* Create an sgt_record that continues at the position in out->journal. All arguments must outlive
- * it. If o->dedup is set, document records for dedup.h are also written. */
+ * it. If o->dedup is set, a record of each document is also written, to find duplicates by
+ * (dedup.h). */
 int sgt_record_open(sgt_record **r, const sgt_out *out, const sgt_corpus *c, const sgt_vocab *v,
                     const sgt_tokenize_options *o, sgt_error *err);
 void sgt_record_close(sgt_record *r); /* NULL is allowed */

@@ -76,8 +76,8 @@ static char *part_path(char path[SGT_PATH], const parts *p, uint32_t rank)
 
 /* ---- progress ----
  *
- * Progress is reported as one number of bytes for both passes. A token that the second pass copies
- * or writes counts as two bytes. */
+ * Progress is reported as one number of bytes for two passes: tokenizing the inputs, and writing
+ * shards from the parts. A token that the second pass copies or writes counts as two bytes. */
 
 static void report(const parts *p, uint64_t second)
 {

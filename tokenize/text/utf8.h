@@ -12,13 +12,13 @@
 
 #define SGT_UTF8_ILL_FORMED UINT32_MAX
 
-/* Return the length in bytes of the unit at s, where n >= 1 bytes can be read. Set *cp to its code
- * point, or to SGT_UTF8_ILL_FORMED if it is ill-formed. */
+/* Return the length in bytes of the unit at s, which is a character or an ill-formed sequence. n >=
+ * 1 bytes can be read. Set *cp to its code point, or to SGT_UTF8_ILL_FORMED. */
 size_t sgt_utf8_unit(const uint8_t *s, size_t n, uint32_t *cp);
 
-/* Return the length in bytes of the unit at p, and set *cp to its code point, or to
- * SGT_UTF8_ILL_FORMED if it is ill-formed. Four bytes must be readable at p. Unlike sgt_utf8_unit,
- * this function tests for characters of two and three bytes first. */
+/* Return the length in bytes of the unit at p, which is a character or an ill-formed sequence. Set
+ * *cp to its code point, or to SGT_UTF8_ILL_FORMED. Four bytes must be readable at p. Unlike
+ * sgt_utf8_unit, this function tests for characters of two and three bytes first. */
 static inline unsigned sgt_utf8_unit_in_four(const uint8_t *p, uint32_t *cp)
 {
     unsigned a = p[0], b = p[1] ^ 0x80u, c = p[2] ^ 0x80u;

@@ -135,8 +135,9 @@ static int assign_all_slots(sgt_pairs *p, const groups *g)
     return 1;
 }
 
-/* Allocate 2^log slots, and try to find a factor for each group of the merges first ... end - 1.
- * Return 1 if all groups have a factor, 0 if not, or a negative SGT_E*. */
+/* Allocate 2^log slots, and try to find a factor for each group of the merges first ... end - 1, so
+ * that no two merges share a slot. Return 1 if all groups have one, 0 if not, or a negative
+ * SGT_E*. */
 static int try_factors(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, uint32_t end,
                        const uint16_t *factors, unsigned log, sgt_error *err)
 {
