@@ -65,8 +65,8 @@ typedef enum sgt_pack { SGT_PACK_NONE, SGT_PACK_GZ, SGT_PACK_ZST, SGT_PACKS } sg
 
 typedef struct sgt_corpus_file {
     char *path; /* path to open: an INPUT, or INPUT/name; "-" is standard input */
-    /* the file's name in the output; it is the end of `path`: relative to the INPUT folder, or the
-     * last component if the INPUT is a file */
+    /* the file's name in the output, which is the end of `path`: the path below the INPUT folder,
+     * or the last component if the INPUT is a file */
     const char *name;
     uint64_t size; /* bytes; 0 for standard input */
     int64_t mtime; /* modification time in seconds since 1970; 0 for standard input */

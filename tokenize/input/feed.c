@@ -32,8 +32,8 @@
 /* Maximum number of files that are opened before they are needed. A filtered file needs two
  * descriptors, and the usual limit for a process is 1,024. */
 #define AHEAD 256
-/* maximum number of files for which a notice is printed that some of their bytes were skipped; such
- * files after these are only counted */
+/* maximum number of files that get a notice that some of their bytes were skipped; further ones are
+ * only counted */
 #define LEFT_SAID 5
 /* number of bytes that sgt_same_hash and read_again read at a time */
 #define CHUNK ((size_t)128 << 10)

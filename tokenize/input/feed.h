@@ -164,8 +164,8 @@ typedef struct sgt_unit {
     const sgt_reading *reading; /* settings of the feed that filled the unit */
     uint8_t *text;
     size_t used, room; /* used: bytes used in `text`; room: bytes allocated for it */
-    /* parts: the unit's parts; folded: after unfolding, the former `parts`, in which blocks of
-     * lines and pages were not yet replaced by documents */
+    /* parts: the unit's parts; folded: the parts as they were before unfolding, with blocks of
+     * lines and pages instead of documents */
     sgt_part *parts, *folded;
     size_t count, part_room, folded_room;
     struct sgt_parquet_page *pages; /* Parquet pages that the folded parts refer to (parquet.h) */

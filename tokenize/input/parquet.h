@@ -38,8 +38,8 @@ typedef struct sgt_parquet_request {
      * their hash. Both are 0 if there was no earlier run. */
     uint64_t hashed, hash;
     const sgt_stop *stop, *cancel;
-    /* 1 if the column is one to keep (kept.h). It may then hold numbers, and the file's range,
-     * which applies to the text column, is ignored. */
+    /* 1 if the column is for --keep-fields (kept.h), not for the text. It may then hold numbers,
+     * and the file's range, which applies to the text column, is ignored. */
     int kept;
 } sgt_parquet_request;
 

@@ -62,8 +62,8 @@ typedef struct sgt_out_request {
 } sgt_out_request;
 
 #define SGT_OUT_PARTS 1000000 /* maximum number of parts: a part's folder name has six digits */
-/* subfolder of .work for files of the second pass: the buckets of shuffled documents (order.h), and
- * the list of duplicates (dedup.h) */
+/* subfolder of .work for files that are needed to join the parts: the buckets of shuffled documents
+ * (order.h), and the list of duplicates (dedup.h) */
 #define SGT_OUT_SORTING "sorting"
 
 typedef struct sgt_out {

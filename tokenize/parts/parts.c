@@ -125,8 +125,8 @@ static sgt_order_request order_of(parts *p, int split)
                                .ctx = p};
 }
 
-/* Begin to report the progress of the second pass. The first pass must be done, and all parts must
- * be open. */
+/* Begin to report the progress of the second pass, which writes shards from the parts. The first
+ * pass must be done, and all parts must be open. */
 static void begin_second(parts *p)
 {
     uint64_t all = 0;

@@ -35,11 +35,11 @@ typedef struct sgt_rule sgt_rule; /* a split rule; GPT-2's is also written as NU
  * share a bit, some cuts that `joins` allows are not made, but no wrong cut is. */
 
 typedef struct sgt_cuts {
-    /* first[b & 63], for a byte b from C0 to FF: the bit of b's group, or 0 if no token contains b
-     * after another byte */
+    /* first[b & 63], for a byte b from C0 to FF: the bit of b's group (one of eight), or 0 if no
+     * token contains b after another byte */
     uint8_t first[64];
-    /* before[b], for any byte b: the group bits of all bytes from C0 to FF that directly follow b
-     * in some token */
+    /* before[b], for any byte b: the bits of the groups of all bytes from C0 to FF that directly
+     * follow b in some token */
     uint8_t before[256];
 } sgt_cuts;
 

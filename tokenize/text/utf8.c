@@ -1,5 +1,5 @@
-/* utf8.c: divides text into units (utf8.h), by table 3-7 of the Unicode standard, which lists the
- * bytes allowed after each lead byte. */
+/* utf8.c: divides text into characters and ill-formed sequences (units, utf8.h), by table 3-7 of
+ * the Unicode standard, which lists the bytes allowed after each lead byte. */
 #include "tokenize/text/utf8.h"
 
 #include <string.h>

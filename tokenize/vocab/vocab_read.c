@@ -179,8 +179,8 @@ static int parse_json(source *s, sgt_error *err)
     return sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", t->path, why.line, why.text);
 }
 
-/* Give every id above the largest ordinary token's id and below `size` that has no token an added
- * token named "<|unused_ID|>". */
+/* Give an added token named "<|unused_ID|>" to every id that has no token, is above the largest
+ * ordinary token's id, and is below `size`. */
 static int fill_ids(sgt_vocab_parts *p, uint32_t size, sgt_error *err)
 {
     int rc = SGT_OK;
