@@ -187,8 +187,8 @@ for made in 'mkdir' 'ln -s nowhere' 'mkfifo'; do
     $made out/.work/owner
     for command in "sgt-train --quiet $small --steps 3 --run run" 'sgt-tokenize corpus/a out'; do
         run 1 timeout 20 $command
-        stderr_matches '^sgt-[a-z]*: (run|out/.work)/owner: a link, folder or device, but must be a file that names who '\
-'writes here \(remove it\)$'
+        stderr_matches '^sgt-[a-z]*: (run|out/.work)/owner: must be a regular file that names the process '\
+'that writes here, but is a link, folder or device \(remove it\)$'
     done
 done
 
