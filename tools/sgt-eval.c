@@ -30,9 +30,9 @@ static const sgt_option table[] = {
      .help = "set or shard on which to compute the loss; may be given several times"},
     {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "split of the set to read", .def = "val"},
     {"seq-len", 0, SGT_OPT_COUNT, &o.seq, "N", "tokens per window of --data",
-     .def = "as the model was trained, or all its positions", .min = 1, .max = 1 << 20},
+     .def = "the length in training, or all positions of the model", .min = 1, .max = 1 << 20},
     {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE", "vocabulary of the model",
-     .def = "the one beside the model, else gpt2"},
+     .def = "the one in the model's folder, else gpt2"},
     {.name = "Model"},
     {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cpu|cuda",
      "where to run; auto uses a GPU if there is one", .def = "auto"},
@@ -40,11 +40,11 @@ static const sgt_option table[] = {
      "number of rows computed together; does not change the results",
      .def = "64 on CUDA, 8 on a CPU", .min = 1, .max = 65536},
     {"precision", .as = &sgt_config_rows[SGT_SET_PRECISION], .to = &o.precision,
-     .help = "number format of the matrices", .def = "bf16 on CUDA, fp32 on a CPU",
-     .given = &o.precision_given},
+     .help = "number format of matrix products and activations",
+     .def = "bf16 on CUDA, fp32 on a CPU", .given = &o.precision_given},
     {"threads", .as = &sgt_config_rows[SGT_SET_THREADS], .to = &o.threads},
     {.name = "Output"},
-    {"json", 0, SGT_OPT_FLAG, &o.json, .help = "print one JSON document"},
+    {"json", 0, SGT_OPT_FLAG, &o.json, .help = "print one JSON document instead of text"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print only failures, and --json results"},
     {0}};
 
@@ -117,7 +117,7 @@ int main(int argc, char **argv)
     int first = sgt_options_parse(&program, argc, argv);
     if (argc - first == 1 && !o.data.count)
         sgt_usage(&program,
-                  "expected what to evaluate it on: FILE.jsonl of questions, or --data OUT/");
+                  "nothing to evaluate on: pass FILE.jsonl with questions, or --data OUT/");
     eval e = {.device = o.device,
               .threads = sgt_threads(o.threads, 1),
               .quiet = o.quiet,

@@ -47,7 +47,7 @@ static const sgt_option table[] = {
      .help = "how shards are read; the batches are the same with every loader", .def = "mmap"},
     {"sampling", .as = &sgt_config_rows[SGT_SET_SAMPLING], .to = &o.sampling,
      .given = &sampling_given,
-     .help = "how rows are drawn; if packed and no --batch, show how many tokens are cropped"},
+     .help = "how rows are drawn; packed without --batch: show how many tokens are cropped"},
     {"pad-id", .as = &sgt_config_rows[SGT_SET_PAD], .to = &o.pad, .given = &o.padded_by},
     {"seed", 0, SGT_OPT_COUNT, &o.seed, "N", "seed of the sampling", .def = "1",
      .given = &seed_given},
@@ -58,7 +58,7 @@ static const sgt_option table[] = {
      .help = "with --batch, also show where documents begin in each row"},
     {.name = "Output"},
     {"json", 0, SGT_OPT_FLAG, &o.json, NULL,
-     .help = "print one JSON document; with --batch, one JSON object per batch and line"},
+     .help = "print one JSON document instead of text; with --batch, one JSON object per line"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL,
      .help = "print only failures, and the output of --json, --decode or --batch"},
     {0}};
@@ -97,7 +97,7 @@ static int report_damage(const inspect_set *s, sgt_error *err)
     }
     return sgt_fail(err, SGT_EFORMAT,
                     "%s: %" PRIu32 " of %" PRIu32
-                    " shards are damaged (sgt-tokenize --force makes the set again)",
+                    " shards are damaged (sgt-tokenize --force makes the set anew)",
                     s->path, s->set.damaged, s->set.count);
 }
 
@@ -130,7 +130,7 @@ static int run_one(int mix, sgt_error *err)
     const inspect_kind k = mix ? INSPECT_SHARDS : inspect_find_kind(o.path);
     if (k != INSPECT_SHARDS && (o.decode || o.batch || o.verify || o.split || o.raw))
         return sgt_fail(err, SGT_EUSAGE,
-                        "%s is a %s: --verify, --decode, --batch, --split and --raw are for shards",
+                        "%s is a %s: --verify, --decode, --batch, --split and --raw need shards",
                         o.path, inspect_kinds[k]);
     if (k == INSPECT_RUN) return inspect_run(&o, err);
     if (k == INSPECT_CHECKPOINT) return inspect_checkpoint(&o, err);
@@ -152,7 +152,7 @@ static int run(sgt_error *err)
     if (count == 1) o.path = sets->path;
     rc = count > 1 && !o.batch && !packing()
              ? sgt_fail(err, SGT_EUSAGE,
-                        "%s: several sets: only --batch K shows a mix (name one of them)", o.path)
+                        "%s: only --batch K can show several sets (name one of them)", o.path)
              : run_one(count > 1, err);
     free(sets);
     return rc;
@@ -185,25 +185,25 @@ static void check_usage(int count)
     if (!count && !two)
         sgt_usage(&program, "expected a path: a folder of shards, a shard, a run or a checkpoint");
     if (count > 1 && !two)
-        sgt_usage(&program, "one path at a time, not %d (--compare and --export take two)", count);
+        sgt_usage(&program, "expected one path, not %d (--compare and --export take two)", count);
     /* Only the first four modes exclude all others: --decode and --verify (4 and 5) may be
      * combined. */
     for (size_t i = 0; i < 4; i++)
         for (size_t k = i + 1; k < sizeof modes / sizeof *modes; k++)
             if (modes[i].given && modes[k].given)
-                sgt_usage(&program, "%s: not together with %s (run them one after the other)",
+                sgt_usage(&program, "%s: cannot be combined with %s (run them one after the other)",
                           modes[i].name, modes[k].name);
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].given && !options[i].fits)
             sgt_usage(&program, "%s: needs %s", options[i].name, options[i].needs);
     if (compare && count != 2)
-        sgt_usage(&program, "--compare: expected two sets, A B, got %d", count);
+        sgt_usage(&program, "--compare: expected two sets, A and B, not %d", count);
     if (export_given && count != 2)
         sgt_usage(&program,
-                  "--export: expected a set and OUT, got %d (sgt-inspect --export %s A OUT)", count,
+                  "--export: expected two paths, not %d (sgt-inspect --export %s SET OUT)", count,
                   sgt_layout_names[o.layout]);
     if (export_given && (o.split || o.raw))
-        sgt_usage(&program, "--export takes whole sets: no --split, no --raw");
+        sgt_usage(&program, "--export: needs an entire set, so it accepts no --split and no --raw");
 }
 
 int main(int argc, char **argv)

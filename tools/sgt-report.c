@@ -23,16 +23,16 @@ static const sgt_option table[] = {
      "file to write the page to; an existing page is replaced",
      .def = "RUN/report.html, of several runs report.html"},
     {"no-sample", 0, SGT_OPT_FLAG, &o.no_sample, NULL,
-     .help = "leave out the sample, a text generated with the newest checkpoint"},
+     .help = "do not show a text generated with the newest checkpoint"},
     {"json", 0, SGT_OPT_FLAG, &o.json, NULL,
-     .help = "print the main numbers as one JSON document on standard output; write the page "
-             "only if -o is also given"},
+     .help = "print the main numbers as one JSON document instead of making a page; with -o, do "
+             "both"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "print nothing unless something is wrong"},
     {0}};
 
 static const sgt_program program = {.name = "sgt-report",
                                     .usage = "sgt-report [OPTION]... RUN/...",
-                                    .about = "Makes one HTML page about a training run, or about "
+                                    .about = "Makes an HTML page about a training run, or about "
                                              "several runs side by side: loss, learning rate, "
                                              "gradient norm, speed, memory, options and advice. "
                                              "The page is one file and loads no other files.",
@@ -84,7 +84,7 @@ static int write_page(const report *r, const char *out, size_t *bytes, sgt_error
     int rc = (ferror(page) | fclose(page)) ? sgt_fail_memory(err, out) : SGT_OK;
     if (rc == SGT_OK && sgt_stopped(r->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "interrupted");
     if (rc == SGT_OK && (rc = sgt_file_put(out, text, *bytes, err)) < 0 && !o.out)
-        rc = sgt_fail_hint(err, SGT_EFORMAT, "-o FILE puts the page elsewhere");
+        rc = sgt_fail_hint(err, SGT_EFORMAT, "-o FILE writes the page elsewhere");
     free(text);
     return rc;
 }
@@ -118,7 +118,7 @@ static int make(report *r, char **paths, const sgt_notice *notice, sgt_error *er
     else if (rc == SGT_OK && !o.quiet)
         printf("%s: %zu run%s, %s%s\n", sgt_printable(name, sizeof name, out), r->count,
                r->count == 1 ? "" : "s", sgt_format_bytes(size, sizeof size, bytes),
-               replaced ? "; replaced the page that was there" : "");
+               replaced ? "; replaced the earlier page" : "");
     return rc;
 }
 
@@ -127,9 +127,9 @@ int main(int argc, char **argv)
     sgt_error err;
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
     if (count > REPORT_RUNS)
-        sgt_usage(&program, "one page holds %d runs at most, not %d", REPORT_RUNS, count);
+        sgt_usage(&program, "a page can show at most %d runs, not %d", REPORT_RUNS, count);
     if (o.out && !strcmp(o.out, "-"))
-        sgt_usage(&program, "--output -: the page must be a file (./- names a file called -)");
+        sgt_usage(&program, "--output -: the page must be a file (use ./- for a file named -)");
     sgt_notice notice = sgt_talk_notice(program.name, o.quiet);
     report r = {.runs = calloc((size_t)count, sizeof *r.runs),
                 .count = (size_t)count,

@@ -26,13 +26,13 @@ static const sgt_option table[] = {
      .help = "text to continue; may be given several times; - reads standard input",
      .def = "none: the model begins a text"},
     {"prompt-file", 0, SGT_OPT_LIST, &o.files, "FILE",
-     .help = "file whose whole text is one prompt; a newline at its end is removed"},
-    {"num-samples", 0, SGT_OPT_COUNT, &o.samples, "N", "number of texts to write for each prompt",
-     .def = "1", .min = 1, .max = MAX_SAMPLES},
+     .help = "file whose content is one prompt; a newline at its end is removed"},
+    {"num-samples", 0, SGT_OPT_COUNT, &o.samples, "N",
+     "number of texts to generate for each prompt", .def = "1", .min = 1, .max = MAX_SAMPLES},
     {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE", "vocabulary on which the model was trained",
-     .def = "the one beside the model, else gpt2"},
+     .def = "the one in the model's folder, else gpt2"},
 
-    {.name = "What comes next"},
+    {.name = "Sampling"},
     {"tokens", 'n', SGT_OPT_COUNT, &o.tokens, "N", "maximum number of tokens in a text",
      .def = "256", .min = 1, .max = 1e9},
     {"temperature", 0, SGT_OPT_REAL, &o.temperature, "X",
@@ -61,9 +61,9 @@ static const sgt_option table[] = {
     {"cpu", .as = &sgt_config_rows[SGT_SET_CPU], .to = &o.cpu},
 
     {.name = "Output"},
-    {"no-prompt", 0, SGT_OPT_FLAG, &o.no_prompt, .help = "print generated texts without prompts"},
+    {"no-prompt", 0, SGT_OPT_FLAG, &o.no_prompt, .help = "do not print prompts before the texts"},
     {"json", 0, SGT_OPT_FLAG, &o.json,
-     .help = "print one JSON document when all texts are complete"},
+     .help = "print one JSON document instead of text, when all texts are complete"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print messages only if something is wrong"},
     {0}};
 
@@ -165,7 +165,7 @@ static void check_input(void)
     for (size_t i = 0; i < o.prompts.count; i++) times += !strcmp(o.prompts.items[i], "-");
     for (size_t i = 0; i < o.files.count; i++) times += !strcmp(o.files.items[i], "-");
     if (times > 1)
-        sgt_usage(&program, "-: standard input can be used for one prompt, not %d", times);
+        sgt_usage(&program, "-: standard input can be used for only one prompt, not %d", times);
 }
 
 int main(int argc, char **argv)
@@ -174,7 +174,7 @@ int main(int argc, char **argv)
     sampling s = {0};
     int first = sgt_options_parse(&program, argc, argv);
     if (argc - first > 1)
-        sgt_usage(&program, "one model at a time, not %d (give a prompt with --prompt)",
+        sgt_usage(&program, "expected one model, not %d arguments (pass the prompt with --prompt)",
                   argc - first);
     check_input();
     sgt_take_cpu(&program, o.cpu);

@@ -53,8 +53,9 @@ static const sgt_option table[] = {
      .help = "also read hidden files and folders below INPUT (names that begin with a dot, and "
              "_SUCCESS, _metadata and _common_metadata)"},
     {"filter", 0, SGT_OPT_LIST, &o.filters, "EXT=COMMAND",
-     .help = "read files with extension EXT through COMMAND, which prints text (EXT=jsonl:COMMAND: "
-             "JSONL)"},
+     .help =
+         "read the output of COMMAND instead of each file named *.EXT; {} is the file's path, as "
+         "in 'pdf=pdftotext {} -'; for JSONL output, EXT=jsonl:COMMAND"},
     {"special", 0, SGT_OPT_WORD, &t.special_eot, "none|eot",
      "meaning of <|endoftext|> in a text: eot: a new document begins; none: ordinary text",
      .def = "none"},
@@ -103,7 +104,7 @@ static const sgt_option table[] = {
     {"dry-run", 0, SGT_OPT_FLAG, &o.dry_run,
      .help = "write nothing; count files, and estimate tokens and disk space from their sizes; OUT "
              "may be left out"},
-    {"json", 0, SGT_OPT_FLAG, &o.json, .help = "print one JSON document on standard output"},
+    {"json", 0, SGT_OPT_FLAG, &o.json, .help = "print one JSON document instead of text"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print nothing unless something is wrong"},
     {0}};
 

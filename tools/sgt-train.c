@@ -56,20 +56,21 @@ static const sgt_option table[] = {
              "steps"},
     ROWS("Machine", MACHINE),
     {"self-check", 0, SGT_OPT_FLAG, &o.self_check,
-     .help = "test the kernels and libraries that the CUDA backend uses, and do not train"},
+     .help = "test the kernels and libraries that the CUDA backend uses, then exit"},
     {"no-self-check", 0, SGT_OPT_FLAG, &o.no_self_check,
      .help = "train without testing the kernels and libraries of the CUDA backend first"},
     {"estimate-memory", 0, SGT_OPT_FLAG, &o.estimate,
-     .help = "print how much memory a step would need, by kind, and do not train"},
+     .help = "print an estimate of the memory that a step needs, by kind, then exit"},
     ROWS("Techniques, which can be turned off to measure their effect", TECHNIQUES),
     {.name = "Output"},
     {"profile", 0, SGT_OPT_TEXT, &o.profile, "FILE",
      .help = "write a trace of steps 10 to 19 to FILE, for ui.perfetto.dev or chrome://tracing"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print nothing unless something is wrong"},
     {"verbose", 0, SGT_OPT_FLAG, &o.verbose,
-     .help = "at the start, also print device, kernels, measured speed, cost and each set's share"},
+     .help = "also print the device, kernels, measured peak speed, source of the learning rate, "
+             "compute (PF-days), and each data set's share of the rows"},
     {"json", 0, SGT_OPT_FLAG, &o.json,
-     .help = "print one JSON document on standard output at the end"},
+     .help = "print one JSON document instead of text, at the end"},
     {0}};
 
 static const sgt_program program = {

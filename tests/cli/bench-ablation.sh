@@ -72,7 +72,7 @@ run_failure '--rows graphs: CUDA graphs need a GPU' sgt-bench ablation $cpu --da
 run 1 sgt-bench ablation $cpu --data nowhere
 stderr_is 'sgt-bench ablation: nowhere: No such file or directory (make a folder of shards with sgt-tokenize)'
 run_usage '--data: required (the shards to train on: --data OUT/)' sgt-bench ablation
-run_usage 'out: no operands here, only options; did you mean --data out?' sgt-bench ablation out
+run_usage 'out: only options are accepted; did you mean --data out?' sgt-bench ablation out
 run_usage '--rows fast: unknown value (expected text|cold|mmap|preload|simd|overlap|async|tf32|bf16|fused|'\
 'graphs|flash|padded|tied|accum|recompute)' sgt-bench ablation --data out --rows tied,fast
 run_usage '--rows ,: unknown value (expected text|cold|mmap|preload|simd|overlap|async|tf32|bf16|fused|'\

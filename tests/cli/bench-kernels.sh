@@ -7,7 +7,7 @@ export XDG_CACHE_HOME
 
 run_usage '--device cpu: must be one of auto|cuda' sgt-bench kernels --device cpu
 run_failure_about 'needs CUDA (on a CPU, use sgt-bench step or, ' env CUDA_VISIBLE_DEVICES= sgt-bench kernels --quiet
-run_usage 'out/: no operands here, only options' sgt-bench kernels out/
+run_usage 'out/: only options are accepted' sgt-bench kernels out/
 
 cuda_on_the_host
 run 2 sgt-bench kernels --device cuda --model 1x17x2

@@ -122,7 +122,7 @@ run_failure '--parts: needs --device cuda (on a CPU, sgt-train --profile trace.j
     sgt-bench step $cpu --parts
 run 1 sgt-bench step $cpu --data nowhere
 stderr_is 'sgt-bench step: nowhere: No such file or directory (make a folder of shards with sgt-tokenize)'
-run_usage 'out: no operands here, only options; did you mean --data out?' sgt-bench step out
+run_usage 'out: only options are accepted; did you mean --data out?' sgt-bench step out
 run_usage '--turns 0: must be from 1 to 100' sgt-bench step --turns 0
 run_failure '--variant all: needs --device cuda' sgt-bench step $cpu --variant all
 run 2 sgt-bench step $cpu --variant attention-hopper,faster

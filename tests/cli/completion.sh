@@ -8,8 +8,8 @@ for shell in bash zsh fish; do
         cp .stdout "$program.$shell"
     done
 done
-run_usage '--completion: for bash, zsh or fish?' sgt-train --completion
-run_usage '--completion: for bash, zsh or fish?' sgt-train --completion tcsh
+run_usage '--completion: expected bash, zsh or fish' sgt-train --completion
+run_usage '--completion: expected bash, zsh or fish' sgt-train --completion tcsh
 
 readers=$(sgt-train --completion table | awk -F '\t' '$2 == "loader" { print $4 }' | tr '|' '\n' | sort | tr '\n' ' ')
 

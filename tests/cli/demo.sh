@@ -14,7 +14,7 @@ exists build/demo/run/latest
 # Times and sizes have the same format in the terminal's output and in the page.
 time=$(sed -n 's/^time: \(.*\) in steps, .* in all$/\1/p' .stdout)
 memory=$(sed -n 's/^memory: \(.*\) in steps, .* in all, of .*/\1/p' .stdout)
-for figure in "Time in steps</dt><dd>$time" "Memory in steps</dt><dd>$memory"; do
+for figure in "Training time</dt><dd>$time" "Peak memory</dt><dd>$memory"; do
     sed 's/\xc2\xa0/ /g' build/demo/report.html | grep -qF "<dt>$figure</dd>" || fail "the page lacks: $figure"
 done
 stdout_matches '^Hackers'

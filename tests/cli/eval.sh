@@ -94,7 +94,7 @@ fact perplexity '[0-9.]+'
 long=$(awk 'BEGIN { for (i = 0; i < 1500; i++) printf "one " }')
 echo "{\"text\": \"$long two\"}" > long.jsonl
 run 0 $score long.jsonl --json
-stderr_has 'sgt-eval: long.jsonl: 1 of 1 contexts are cut at their beginning to the model'"'"'s 1024 positions'
+stderr_has 'sgt-eval: long.jsonl: 1 of 1 contexts lose their beginning, to fit the model'"'"'s 1024 positions'
 cp .stdout long.json
 like_transformers long.jsonl long.json
 
@@ -180,7 +180,7 @@ absent watched4
 rm theirs/tokenizer.json
 run 0 sgt-train --verbose --data theirs --run watched3 --device cpu --model 1x8x1 --seq-len 64 --batch-size 1 --steps 1 \
     --eval-every 1
-stderr_has "sgt-train: no tokenizer.json is beside the data: no validation in bits per byte"
+stderr_has "sgt-train: the data's folder has no tokenizer.json: no validation in bits per byte"
 check 'nats alone' grep -q '"val_loss"' watched3/log.jsonl
 ! grep -q val_bits watched3/log.jsonl || fail 'bits per byte of an unknown vocabulary'
 
@@ -188,16 +188,16 @@ check 'nats alone' grep -q '"val_loss"' watched3/log.jsonl
 run 0 sgt-tokenize --quiet --train-vocab 300 texts small
 run 0 sgt-tokenize --quiet --vocab small texts other
 run 1 $score --data other --split train
-stderr_is "sgt-eval: other: its tokens are of another vocabulary than the model's, gpt2 (--vocab FILE names the model's)"
+stderr_is "sgt-eval: other: tokenized with a different vocabulary than the model's, gpt2 (if that is wrong, pass --vocab FILE)"
 run 0 sgt-inspect --quiet --export nanogpt other their-files # no headers: the manifest names the vocabulary
 run 1 $score --data their-files --split train
-stderr_is "sgt-eval: their-files: its tokens are of another vocabulary than the model's, gpt2 (--vocab FILE names the \
-model's)"
+stderr_is "sgt-eval: their-files: tokenized with a different vocabulary than the model's, gpt2 (if that is wrong, \
+pass --vocab FILE)"
 # The manifest also names the end-of-text id, which begins a document.
 run 0 sgt-train --quiet --data their-files --run masked --device cpu --model 1x8x1 --seq-len 8 --batch-size 1 --steps 1 \
     --document-mask
 grep -q '"eos_token_id": 0' masked/step-*/config.json || fail 'the end of text is not in the checkpoint'
-run_usage "--vocab small: not the vocabulary beside the model $model (leave --vocab out)" $score --vocab small --data other
+run_usage "--vocab small: not the vocabulary in the model's folder, $model (omit --vocab)" $score --vocab small --data other
 run_failure 'set: no val shards (val_*.bin) in it: make them with sgt-tokenize --split 5%' \
     $score --data set
 run_usage '--seq-len 2000: the model has only 1024 positions (use a shorter --seq-len)' $score --data set --seq-len 2000
@@ -207,18 +207,18 @@ bad() { # MESSAGE LINE
     printf '{"text": "one two"}\n%s\n' "$2" > bad.jsonl
     run_failure "bad.jsonl: line 2: $1" $score bad.jsonl
 }
-bad 'expected {"text": TEXT}: it is of another kind' '{"ctx": "a", "endings": ["b", "c"], "label": 0}'
-bad 'expected {"text": TEXT}: no two words with a space between them' '{"text": "one"}'
-bad 'expected {"text": TEXT}: no two words with a space between them' '{"text": " one "}'
-bad 'expected {"text": TEXT}: no text "text"' '{"text": 3}'
-bad 'expected {"text": TEXT}: it is no object' '[3]'
+bad 'expected {"text": TEXT}: all lines must have the same form' '{"ctx": "a", "endings": ["b", "c"], "label": 0}'
+bad 'expected {"text": TEXT}: "text" must have two words with a space between them' '{"text": "one"}'
+bad 'expected {"text": TEXT}: "text" must have two words with a space between them' '{"text": " one "}'
+bad 'expected {"text": TEXT}: "text" must be a string of at most 16 MiB' '{"text": 3}'
+bad 'expected {"text": TEXT}: not a JSON object' '[3]'
 bad "not JSON: '}' expected near end of file" '{"text": "one two"'
 mark=$(printf '\357\273\277') # a byte order mark, which is invisible
 why="a byte order mark where files were joined: sed -E 's/^\s*\xEF\xBB\xBF//; "\
 "s/}\s*\xEF\xBB\xBF\s*(\{|\$)/}\n\1/g' removes it"
 bad "$why" "$mark{\"text\": \"one two\"}"
 bad "$why" "{\"text\": \"one two\"}$mark{\"text\": \"one two\"}"
-bad 'expected {"text": TEXT}: no text "text"' '{"text": NaN}'
+bad 'expected {"text": TEXT}: "text" must be a string of at most 16 MiB' '{"text": NaN}'
 bad "not JSON: string or '}' expected near '['" '{NaN: 1, "text": "one two"}'
 { printf %s "$mark" && cat words.jsonl; } > "$mark.jsonl"
 run_prints '\xef\xbb\xbf.jsonl: last words' $score "$mark.jsonl"
@@ -227,23 +227,23 @@ choice() { # MESSAGE LINE
     run 1 $score bad.jsonl
     stderr_is "sgt-eval: bad.jsonl: line 1: expected {\"ctx\": TEXT, \"endings\": [TEXT, ...], \"label\": N}: $1"
 }
-choice "\"label\" is no ending's number" '{"ctx": "a", "endings": ["b", "c"], "label": NaN}'
-choice '"endings" are not 2 to 1000 texts' '{"ctx": "a", "endings": -Infinity, "label": 0}'
-choice 'no text "ctx"' '{"endings": ["b", "c"], "label": 0}'
-choice '"endings" are not 2 to 1000 texts' '{"ctx": "a", "endings": ["b"], "label": 0}'
-choice '"endings" are not 2 to 1000 texts' '{"ctx": "a", "endings": ["b", 3], "label": 0}'
-choice "\"label\" is no ending's number" '{"ctx": "a", "endings": ["b", "c"], "label": 2}'
-choice "\"label\" is no ending's number" '{"ctx": "a", "endings": ["b", "c"], "label": "x"}'
-choice "\"label\" is no ending's number" '{"ctx": "a", "endings": ["b", "c"], "label": "1e0"}'
+choice "\"label\" must be the index of an ending, from 0" '{"ctx": "a", "endings": ["b", "c"], "label": NaN}'
+choice '"endings" must be 2 to 1000 strings' '{"ctx": "a", "endings": -Infinity, "label": 0}'
+choice '"ctx" must be a string' '{"endings": ["b", "c"], "label": 0}'
+choice '"endings" must be 2 to 1000 strings' '{"ctx": "a", "endings": ["b"], "label": 0}'
+choice '"endings" must be 2 to 1000 strings' '{"ctx": "a", "endings": ["b", 3], "label": 0}'
+choice "\"label\" must be the index of an ending, from 0" '{"ctx": "a", "endings": ["b", "c"], "label": 2}'
+choice "\"label\" must be the index of an ending, from 0" '{"ctx": "a", "endings": ["b", "c"], "label": "x"}'
+choice "\"label\" must be the index of an ending, from 0" '{"ctx": "a", "endings": ["b", "c"], "label": "1e0"}'
 : > bad.jsonl
-run_failure 'bad.jsonl: no line in it: expected {"ctx": TEXT, "endings": [TEXT, ...], "label": N} or {"text": '\
-'TEXT} a line' $score bad.jsonl
+run_failure 'bad.jsonl: no line in it: expected lines {"ctx": TEXT, "endings": [TEXT, ...], "label": N} or {"text": '\
+'TEXT}' $score bad.jsonl
 run_failure 'missing.jsonl: No such file or directory' $score missing.jsonl
 run_failure 'nowhere: No such file or directory' sgt-eval --device cpu nowhere words.jsonl
-run_usage "$curve: a vocabulary of 256 ids, which is not GPT-2's, and no tokenizer.json beside it (--vocab FILE names \
-its own)" sgt-eval --device cpu "$curve" words.jsonl
+run_usage "$curve: the model has 256 ids, not GPT-2's vocabulary, and no tokenizer.json beside it (pass it with \
+--vocab FILE)" sgt-eval --device cpu "$curve" words.jsonl
 run_usage 'expected RUN/ | GPT2/ | MODEL.bin [FILE.jsonl]... (such as: sgt-eval run/ --data out/)' sgt-eval
-run_usage 'expected what to evaluate it on: FILE.jsonl of questions, or --data OUT/' sgt-eval model
+run_usage 'nothing to evaluate on: pass FILE.jsonl with questions, or --data OUT/' sgt-eval model
 run_failure '--precision tf32: no CPU supports it (use fp32, or --device cuda)' $score words.jsonl --precision tf32
 
 # CUDA on the host gives the same answers.

@@ -103,12 +103,12 @@ run_prints 'bits per byte' sgt-eval run4 --data nano --seq-len 1
 # nanoGPT's meta.pkl belongs to a vocabulary of characters, not to GPT-2's.
 touch nano/meta.pkl
 for set in nano nano/val.bin; do
-    run_notes "sgt-eval: $set: its meta.pkl is of another vocabulary than GPT-2's: no bits per byte" \
+    run_notes "sgt-eval: $set: no bits per byte, because its meta.pkl has a vocabulary other than GPT-2's" \
         sgt-eval run4 --data $set --seq-len 1
     ! grep -q 'bits per byte' .stdout || fail "$(cat .stdout)"
 done
-run_failure "nano/train.bin: made with a vocabulary that is not GPT-2's (fingerprint 0000000000000000): its text is not \
-known here (no tokenizer.json is beside the data)" sgt-inspect nano --decode 0:5
+run_failure "nano/train.bin: cannot be decoded: its vocabulary is not GPT-2's (fingerprint 0000000000000000; \
+the data's folder has no tokenizer.json)" sgt-inspect nano --decode 0:5
 ids 300 300 > nano/val.bin
 ids 15496 > other.bin && mkdir numbered && cp other.bin numbered/train_000000.bin
 run_failure_about 'not a shard (if it has no header, pass the file itself)' sgt-inspect numbered
@@ -164,7 +164,7 @@ for name in '--raw 32 four/nano' four/megatron four/llmc; do
     run_usage "${name##* }: 4-byte ids do not fit into u16 rows (use i32 or i64)" \
         sgt-bench loader $name --seq-len 3 --batch-size 1 --loader preload --outputs u16
 done
-run_failure_about 'its text is not known here (no tokenizer.json is beside the data)' sgt-inspect four/llmc --decode 0
+run_failure_about "the data's folder has no tokenizer.json" sgt-inspect four/llmc --decode 0
 run 0 sgt-inspect --compare four/llmc four/megatron
 ids32 100256 5 62464 7 > other32.bin # 128000 without its upper 16 bits
 run 1 sgt-inspect --compare --raw 32 --json four/nano/train.bin other32.bin

@@ -75,7 +75,7 @@ END
 # legend COLUMN WORD: print the essential words of the message
 legend() {
     case $1.$2 in
-    inspect.no) echo 'not a file that sgt knows' ;;
+    inspect.no) echo 'unknown file format' ;;
     eval.no) echo 'line 1: not JSON: ' ;;
     eval.empty) echo 'no line in it: expected ' ;;
     eval.asked) echo 'items          50' ;;

@@ -75,7 +75,7 @@ stdout_has '[505,734,1115,1440]'     # one two three four
 run_failure_about 'set/train_00000' sgt-inspect set --batch 0 --seq-len 9
 run_usage '--batch 4611686018427387904: too large for batches of 8 rows' \
     sgt-inspect set --batch 4611686018427387904 --batch-size 8 --seq-len 4
-run_usage '--batch x: expected a whole number, or two as in 100:20, the second at least 1' sgt-inspect set --batch x
+run_usage '--batch x: expected a whole number, or two, as in 100:20, the second at least 1' sgt-inspect set --batch x
 run_usage '--seq-len 0: must be from 1 to 1048576' sgt-inspect set --batch 0 --seq-len 0
 run_usage '--sampling chapters: must be one of shuffle|random|block|sequential|documents|packed' \
     sgt-inspect set --batch 0 --sampling chapters
@@ -104,7 +104,7 @@ run 0 sgt-inspect set:1,other:3 --batch 0 --sampling sequential --batch-size 64 
 run_usage 'other:-3: the weight must be a number from 1e-09 to 1e+06' sgt-inspect set:1,other:-3 --batch 0
 run 1 sgt-inspect set,gone --batch 0 --seq-len 4
 stderr_is 'sgt-inspect: gone: No such file or directory (make a folder of shards with sgt-tokenize)'
-run_usage 'set,other: several sets: only --batch K shows a mix (name one of them)' sgt-inspect set,other
+run_usage 'set,other: only --batch K can show several sets (name one of them)' sgt-inspect set,other
 # A set with a weight, as --data accepts it, gives the same result as the set without a weight.
 run 0 sgt-inspect set --json
 cp .stdout plain
@@ -131,7 +131,7 @@ stdout_has '           documents begin at 1, 2'
 run 0 sgt-inspect told $short --documents --json
 stdout_has '"positions":[[0,1,2,0],[0,1,2,3]],"documents":[[0,0,0,1],[0,0,0,0]]'
 run_prints '           documents begin at 0, 3' sgt-inspect told $short --documents
-stdout_has '           documents begin at no token'
+stdout_has '           documents begin at no token of this row'
 rm docs/*.idx
 run_prints '[0,1,2,0]' sgt-inspect docs --json --batch 0 $documents --documents
 stdout_has '[0,0,0,-1]'
@@ -168,7 +168,7 @@ run_prints_like '"documents": 17,' sgt-inspect texts:2,packed:1 --sampling packe
 run_failure 'packed: its 5 documents have only 20 tokens, but a packed row needs 21 (use a shorter sequence length, or '\
 'more text)' sgt-inspect packed --sampling packed --seq-len 20
 run_usage '--batch-size: needs --batch K' sgt-inspect packed --sampling packed --batch-size 4
-run_usage '--sampling packed: not together with --verify (run them one after the other)' \
+run_usage '--sampling packed: cannot be combined with --verify (run them one after the other)' \
     sgt-inspect packed --sampling packed --verify
 mkdir none
 shard none/train_000000.bin 1 2 3 4 5 6 7 8

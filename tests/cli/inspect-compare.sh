@@ -76,21 +76,21 @@ cp -r a other
 for shard in other/*.bin; do patch $shard 24 1; done
 rm other/manifest.json
 run 1 sgt-inspect --compare a other
-stdout_has 'a and other: the same ids, of different vocabularies'
+stdout_has 'a and other: the same ids, but different vocabularies'
 fact b "path other, tokens $tokens, shards [0-9]+, fingerprint [0-9a-f]{16}"
 run 1 sgt-inspect --compare a other --json
 stdout_has '"same": false' '"same_vocabulary": false'
 
 # an unreadable set is a failure, not a difference
 run_failure 'nowhere: No such file or directory (make a folder of shards with sgt-tokenize)' sgt-inspect --compare a nowhere
-run_usage '--compare: expected two sets, A B, got 0' sgt-inspect --compare
-run_usage '--compare: expected two sets, A B, got 1' sgt-inspect --compare a
-run_usage '--export: expected a set and OUT, got 0 (sgt-inspect --export npy A OUT)' sgt-inspect --export npy
-run_usage '--compare: expected two sets, A B, got 3' sgt-inspect --compare a b c
-run_usage '--compare: not together with --export (run them one after the other)' sgt-inspect --compare --export npy a b
+run_usage '--compare: expected two sets, A and B, not 0' sgt-inspect --compare
+run_usage '--compare: expected two sets, A and B, not 1' sgt-inspect --compare a
+run_usage '--export: expected two paths, not 0 (sgt-inspect --export npy SET OUT)' sgt-inspect --export npy
+run_usage '--compare: expected two sets, A and B, not 3' sgt-inspect --compare a b c
+run_usage '--compare: cannot be combined with --export (run them one after the other)' sgt-inspect --compare --export npy a b
 for option in --verify '--decode 0:1' '--batch 0' '--sampling packed'; do
     [ "$option" = '--sampling packed' ] && mode=$option || mode=${option%% *}
-    run_usage "--compare: not together with $mode (run them one after the other)" sgt-inspect --compare $option a b
+    run_usage "--compare: cannot be combined with $mode (run them one after the other)" sgt-inspect --compare $option a b
 done
 run_usage '--threads: needs --verify' sgt-inspect --compare --threads 2 a b
 run_usage '--seed: needs --batch K' sgt-inspect --compare --seed 2 a b

@@ -6,7 +6,7 @@ model=$ROOT/tests/data/fixtures/curve
 
 # A checkpoint that holds a model but no state of a run.
 run 0 sgt-inspect "$model"
-stdout_has "$model: a GPT-2 checkpoint, without the state of a run (--init takes it, --resume does not)"
+stdout_has "$model: a GPT-2 checkpoint without a run's state (for --init, but not for --resume)"
 fact model 'layers [0-9]+, channels [0-9]+, heads [0-9]+, positions [0-9]+, vocabulary [0-9]+, gelu (tanh|erf)'
 fact parameters '[0-9,]+' bytes '[0-9.]+ .iB' tensors '[0-9]+'
 stderr_is ''
@@ -59,7 +59,7 @@ stdout_is 'young: a training run
 cp -r run lost
 echo '{"step": 3, "loss": null, "val_loss": null}' >> lost/log.jsonl
 sed 's/.*lo{/{/' lost/log.jsonl > lost/log && mv lost/log lost/log.jsonl
-run_prints 'lost: a training run, whose loss is not a number' sgt-inspect lost
+run_prints 'lost: a training run whose last loss is NaN or infinite' sgt-inspect lost
 fact steps 4 'first loss' 5.5 evaluated 4
 
 # Messages about damaged files name the file.
@@ -77,9 +77,9 @@ rm hurt/step-00000010/model.safetensors
 run_failure 'hurt/step-00000010/model.safetensors: No such file or directory' sgt-inspect hurt/step-00000010
 
 for option in '--verify' '--decode 0:1' '--batch 0' '--split train' '--raw 16'; do
-    run_usage 'run is a run: --verify, --decode, --batch, --split and --raw are for shards' sgt-inspect run $option
+    run_usage 'run is a run: --verify, --decode, --batch, --split and --raw need shards' sgt-inspect run $option
 done
-run_usage 'run/step-00000010 is a checkpoint: --verify, --decode, --batch, --split and --raw are for shards' \
+run_usage 'run/step-00000010 is a checkpoint: --verify, --decode, --batch, --split and --raw need shards' \
     sgt-inspect run/step-00000010 --verify
 
 # A run and a checkpoint that sgt-train writes.

@@ -22,13 +22,13 @@ run_says 'Hello world!' sgt-inspect one.bin --decode 1:4
 check "the text's own bytes" test "$(wc -c < .stdout)" -eq 13
 run_says '<|endoftext|>' sgt-inspect one.bin --decode 5
 run_says '<|endoftext|>Hello' sgt-inspect one.bin --decode 5:100
-stderr_is 'sgt-inspect: one.bin ends after 7 tokens'
+stderr_is 'sgt-inspect: one.bin has only 7 tokens'
 run_says '<|endoftext|>Hello' sgt-inspect one.bin --decode 5:100 --quiet
 stderr_is ''
 run_failure 'one.bin: --decode 7:1: there is no token 7, the last is 6' sgt-inspect one.bin --decode 7:1
 run_usage '--decode: needs a value (FROM:COUNT)' sgt-inspect one.bin --decode ''
 for bad in : x 1: 1:0 1:-1 1:2:3 -1:2 1.5:2 18446744073709551615:2 99999999999999999999; do
-    run_usage "--decode $bad: expected a whole number, or two as in 100:20, the second at least 1" \
+    run_usage "--decode $bad: expected a whole number, or two, as in 100:20, the second at least 1" \
         sgt-inspect one.bin --decode "$bad"
 done
 
@@ -83,7 +83,7 @@ run_failure 'raw.bin: 7 bytes: the size of a file of 16-bit tokens must be a mul
 # Nouns agree with their counts, and a count of zero is not printed.
 ids 198 > one.bin
 run 0 sgt-inspect one.bin --decode 0:9 --quiet
-run_tells 'sgt-inspect: one.bin ends after 1 token' sgt-inspect one.bin --decode 0:9
+run_tells 'sgt-inspect: one.bin has only 1 token' sgt-inspect one.bin --decode 0:9
 run_prints 'one.bin and one.bin: the same tokens' sgt-inspect --compare one.bin one.bin
 : > none.txt
 run 0 sgt-tokenize --quiet none.txt none
@@ -101,33 +101,33 @@ run_prints 'batch 0: 1 row of 1 token' sgt-inspect --batch 0 --batch-size 1 --se
 # A file without a header is read as tokens if its name ends in .bin, or with --raw; otherwise the message names its
 # type, if known.
 cp nano/train.bin tokens
-run_failure 'tokens: not a file that sgt knows (a shard without a header is read with --raw 16 or 32, or under a name that '\
+run_failure 'tokens: unknown file format (for a shard without a header, pass --raw 16 or 32, or give it a name that '\
 'ends in .bin)' sgt-inspect tokens
 run 0 sgt-inspect --raw 16 tokens
 fact tokens 3
 for option in '--verify' '--decode 0:1' '--batch 0 --seq-len 1' '--json'; do
-    run_failure_about 'sgt-inspect: tokens: not a file that sgt knows' sgt-inspect $option tokens
+    run_failure_about 'sgt-inspect: tokens: unknown file format' sgt-inspect $option tokens
 done
-run_failure_about 'sgt-inspect: tokens: not a file that sgt knows' sgt-inspect --compare tokens nano/train.bin
+run_failure_about 'sgt-inspect: tokens: unknown file format' sgt-inspect --compare tokens nano/train.bin
 run 0 sgt-inspect --compare --raw 16 tokens nano/train.bin
 known() { # FILE WHAT
     run_failure "$1: $2" sgt-inspect "$1"
 }
 mkdir -p run/step-00000001
 printf '{"step": 0, "loss": 10.8}\n{"step": 1, "loss": 10.7}\n' > run/log.jsonl
-known run/log.jsonl 'part of a run, not a shard: pass run/'
-(cd run && known log.jsonl 'part of a run, not a shard: pass ./') || exit 1
+known run/log.jsonl 'part of a run, not a shard (pass run/)'
+(cd run && known log.jsonl 'part of a run, not a shard (pass ./)') || exit 1
 printf '<html lang="en">' > run/report.html
-known run/report.html 'part of a run, not a shard: pass run/'
+known run/report.html 'part of a run, not a shard (pass run/)'
 echo '{}' > run/options.json
-known run/options.json 'part of a run, not a shard: pass run/'
+known run/options.json 'part of a run, not a shard (pass run/)'
 echo '{"step": 0}' > run/starts.jsonl
-known run/starts.jsonl 'part of a run, not a shard: pass run/'
+known run/starts.jsonl 'part of a run, not a shard (pass run/)'
 echo '{}' > run/step-00000001/config.json
 : > run/step-00000001/model.safetensors
-known run/step-00000001/model.safetensors 'part of a checkpoint, not a shard: pass run/step-00000001/'
-known few/manifest.json 'part of a set of shards, not a shard: pass few/'
-known few/train_000000.idx 'an index of documents, not a shard: pass few/train_000000.bin'
+known run/step-00000001/model.safetensors 'part of a checkpoint, not a shard (pass run/step-00000001/)'
+known few/manifest.json 'part of a set of shards, not a shard (pass few/)'
+known few/train_000000.idx 'an index of documents, not a shard (pass few/train_000000.bin)'
 printf '%%PDF-1.4' > paper
 known paper 'a PDF, not 16-bit tokens (tokenize text with sgt-tokenize)'
 echo '{"step": 1' > half.jsonl
@@ -139,10 +139,10 @@ known text 'text, not 16-bit tokens (tokenize it with sgt-tokenize text OUT/)'
 run_failure 'nowhere: No such file or directory (make a folder of shards with sgt-tokenize)' sgt-inspect nowhere
 mkdir empty
 run 1 sgt-inspect empty
-stderr_is 'sgt-inspect: empty: no shards, train_NNNNNN.bin or val_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)'
-run_failure 'empty: no shards, val_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)' sgt-inspect empty --split val
+stderr_is 'sgt-inspect: empty: no shards named train_NNNNNN.bin or val_NNNNNN.bin (make them with sgt-tokenize)'
+run_failure 'empty: no shards named val_NNNNNN.bin (make them with sgt-tokenize)' sgt-inspect empty --split val
 mkdir empty/.work
-run_failure 'empty: no shard is complete yet (run the same command again)' sgt-inspect empty
+run_failure 'empty: no shard is complete yet (repeat the sgt-tokenize command)' sgt-inspect empty
 mkdir bad
 printf 'no shard at all\n' > bad/train_000000.bin
 run_failure_about 'bad/train_000000.bin: at byte 0: magic number' sgt-inspect bad
@@ -157,12 +157,12 @@ run_failure 'bad/train_000000.bin: token 2 (byte 1028): id 50257, expected below
 
 # wrong usage
 run_usage 'expected a path: a folder of shards, a shard, a run or a checkpoint' sgt-inspect
-run_usage 'one path at a time, not 2 (--compare and --export take two)' sgt-inspect one.bin set
+run_usage 'expected one path, not 2 (--compare and --export take two)' sgt-inspect one.bin set
 run_usage '--no-such-option: no such option' sgt-inspect --no-such-option
 for check in checksum checksums check; do
     run_usage "--$check: no such option; did you mean --verify?" sgt-inspect --$check one.bin
 done
-run_usage '--batch: not together with --verify (run them one after the other)' \
+run_usage '--batch: cannot be combined with --verify (run them one after the other)' \
     sgt-inspect one.bin --batch 0 --verify
 for option in '--loader mmap' '--sampling random' '--seed 2' '--batch-size 2' '--seq-len 4' --documents; do
     run_usage "${option%% *}: needs --batch K" sgt-inspect one.bin $option

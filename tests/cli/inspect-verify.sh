@@ -38,7 +38,7 @@ for f in in/1.txt in/2.txt in/3.txt in/4.txt in/5.txt in/6.txt in/7.txt in/8.txt
     printf '<|endoftext|>' && cat $f
 done > want
 same want .stdout
-stderr_matches '^sgt-inspect: whole ends after [0-9]+ tokens$'
+stderr_matches '^sgt-inspect: whole has only [0-9]+ tokens$'
 
 # damage [SET]: copy the set to hurt, so that the caller can damage the copy
 damage() { rm -rf hurt && cp -r "${1:-out}" hurt; }
@@ -60,7 +60,7 @@ found 'train_000000.bin: 1414 bytes, but its header says 200 tokens, which take 
 run 1 sgt-inspect hurt
 
 damage && cp hurt/train_000000.bin hurt/train_000099.bin
-found 'train_000099.bin: not listed in hurt/manifest.json (left from another run? remove it)'
+found 'train_000099.bin: not listed in hurt/manifest.json (left by another command? remove it)'
 
 damage && cp hurt/train_000000.bin hurt/train_000001.bin
 found_like 'train_000001.bin: at byte 32: checksum [0-9a-f]{16}, but hurt/manifest.json says '\
@@ -70,8 +70,8 @@ damage && rm hurt/train_000000.idx
 found 'train_000000.idx: No such file or directory'
 
 damage && patch hurt/train_000000.idx 0 3
-found_like 'train_000000.idx: at byte 0: document 0 starts at token 3, which is [0-9]+, expected '\
-'the end-of-text id 50256$'
+found_like 'train_000000.idx: at byte 0: document 0 starts at token 3, which is [0-9]+, not the '\
+'end-of-text id 50256$'
 
 damage && truncate -s +8 hurt/train_000000.idx
 found_like 'train_000000.idx: [0-9]+ documents, but the manifest says [0-9]+$'
@@ -86,8 +86,8 @@ found 'manifest.json: shard "../train_000000.bin" lies outside the folder: refus
 # Tokens of an unknown vocabulary are not decoded.
 damage && rm hurt/manifest.json
 for shard in hurt/*.bin; do patch $shard 24 1; done
-run_failure_like '^sgt-inspect: hurt/train_000000.bin: made with a vocabulary that is not GPT-2.s \(fingerprint '\
-'[0-9a-f]{16}\): its text is not known here \(hurt/tokenizer.json: not the data.s vocabulary\)$' sgt-inspect hurt --decode 0:3
+run_failure_like '^sgt-inspect: hurt/train_000000.bin: cannot be decoded: its vocabulary is not GPT-2.s '\
+'\(fingerprint [0-9a-f]{16}; hurt/tokenizer.json: not the vocabulary of the data\)$' sgt-inspect hurt --decode 0:3
 # A complete shard next to .work, without a manifest, is reported as an unfinished set.
 mkdir half half/.work
 cp out/train_000000.bin out/train_000000.idx half
@@ -123,7 +123,7 @@ sgt-inspect: hurt/train_000002.bin: 10924 bytes, but its header says 5000 tokens
 sgt-inspect: hurt/train_000004.bin: missing, but hurt/manifest.json lists it
 sgt-inspect: hurt/train_000005.idx: at byte 0: document 0 starts at token N, but must start after the document before it and below token 5000
 sgt-inspect: hurt/val_000000.bin: at byte 24: vocabulary A, but hurt/manifest.json says B (make the folder again)
-sgt-inspect: hurt: 5 of $n shards are damaged (sgt-tokenize --force makes the set again)
+sgt-inspect: hurt: 5 of $n shards are damaged (sgt-tokenize --force makes the set anew)
 END
     diff got want || fail 'not a line for each'
 done
@@ -153,10 +153,10 @@ stderr_lines 3
 # The manifest's totals differ from its shards, or from sources.jsonl.
 damage large
 sed '/"totals"/,$ s/"documents": [0-9]*/"documents": 7/' large/manifest.json > hurt/manifest.json
-found_like 'manifest.json: totals say 7 documents, its shards say [0-9]+$'
+found_like 'manifest.json: total of 7 documents, but shards with [0-9]+$'
 cp large/manifest.json hurt
 sed '/"totals"/,$ s/"tokens": [0-9]*/"tokens": 7/' large/manifest.json > hurt/manifest.json
-found_like 'manifest.json: totals say 7 tokens, its shards hold [0-9]+$'
+found_like 'manifest.json: total of 7 tokens, but shards with [0-9]+$'
 cp large/manifest.json hurt
 sed 1d large/sources.jsonl > hurt/sources.jsonl
 found_like 'sources.jsonl: [0-9]+ files, but the manifest says [0-9]+$'

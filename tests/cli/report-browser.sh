@@ -110,7 +110,7 @@ for run in one 'a run of a name that is long enough to be wider than a telephone
     run 0 sgt-train --quiet $small --steps 60 --eval-every 10 --run "$run" --lr "1e-${#run}" --schedule linear
 done 2> /dev/null
 run 0 sgt-report one -o one.html
-sed -i 's/<dt>Memory in steps<\/dt><dd>[^<]*/<dt>Memory in steps<\/dt><dd>1023.9 MiB/' one.html
+sed -i 's/<dt>Peak memory<\/dt><dd>[^<]*/<dt>Peak memory<\/dt><dd>1023.9 MiB/' one.html
 run 0 sgt-report one a*/two three -o several.html
 look one.html 360 light 9
 look one.html 1440 dark 9

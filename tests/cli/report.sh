@@ -52,10 +52,10 @@ figure_count() { grep -c '<figure ' report.html; }
 
 run_usage 'expected RUN/... (such as: sgt-report run/)' sgt-report
 # shellcheck disable=SC2046
-run_usage 'one page holds 24 runs at most, not 25' sgt-report $(seq 25)
+run_usage 'a page can show at most 24 runs, not 25' sgt-report $(seq 25)
 run_failure 'nowhere: No such file or directory' sgt-report nowhere
 mkdir empty
-run_failure 'empty: not a run of sgt-train: it has no log.jsonl (pass the folder that --run named)' sgt-report empty
+run_failure 'empty: not a run of sgt-train: it has no log.jsonl (pass the folder given as --run)' sgt-report empty
 mkdir odd
 mkfifo odd/log.jsonl
 run_failure 'odd/log.jsonl: is not a regular file' sgt-report odd
@@ -86,7 +86,7 @@ rm report.html
 
 run_prints_like '^plain/report.html: 1 run, [0-9.]+ KiB$' sgt-report plain
 absent report.html
-run_prints_like '^plain/report.html: 1 run, [0-9.]+ KiB; replaced the page that was there$' sgt-report plain/
+run_prints_like '^plain/report.html: 1 run, [0-9.]+ KiB; replaced the earlier page$' sgt-report plain/
 rm plain/report.html
 run_prints '{"report": null, "replaced": false, "runs": [' sgt-report --json plain # no page is written
 absent plain/report.html
@@ -97,12 +97,12 @@ done
 log 100 second
 run_prints_like '^report.html: 2 runs, [0-9.]+ KiB$' sgt-report plain second
 absent second/report.html
-run_prints_like '^report.html: 2 runs, [0-9.]+ KiB; replaced the page that was there$' sgt-report plain second
+run_prints_like '^report.html: 2 runs, [0-9.]+ KiB; replaced the earlier page$' sgt-report plain second
 run_prints '{"report": "both.html", "replaced": false, "runs": [' sgt-report --json plain second -o both.html
 mkdir second/report.html
-run_failure_like '^sgt-report: second/report.html: .* \(-o FILE puts the page elsewhere\)$' sgt-report second
+run_failure_like '^sgt-report: second/report.html: .* \(-o FILE writes the page elsewhere\)$' sgt-report second
 run_usage '--output: needs a value (FILE)' sgt-report -o '' plain
-run_usage '--output -: the page must be a file (./- names a file called -)' sgt-report -o - plain
+run_usage '--output -: the page must be a file (use ./- for a file named -)' sgt-report -o - plain
 absent -
 rm -r second report.html plain/report.html
 
@@ -128,9 +128,9 @@ done
 [ "$(grep -o 'class="rug s0"' flat | wc -l)" -eq 1 ] || fail 'one update was left out'
 page_has '1 update was skipped' \
     '<dt>Final loss</dt><dd>1.8636</dd><dd class="more">nats, mean of the last 20 steps; lower is better</dd>' \
-    '<dt>Validation loss</dt><dd>1.5000</dd>' '<dt>Tokens</dt><dd>6.40 k</dd>' '<dt>Time in steps</dt><dd>1.0 s</dd>' \
+    '<dt>Validation loss</dt><dd>1.5000</dd>' '<dt>Tokens</dt><dd>6.40 k</dd>' '<dt>Training time</dt><dd>1.0 s</dd>' \
     '<dt>Tokens/s</dt><dd>6.40 k</dd>' '<dt>MFU</dt><dd>40 %</dd>' \
-    'No fault found: the loss neither diverges, oscillates, spikes nor stays flat, '
+    'No problem found: the loss does not diverge, oscillate, spike or stay flat, '
 # The page loads nothing, has no script, and has no duplicate ids.
 ! grep -qiE '<script|https?://|<img|<iframe|<object|@import|url\(| on[a-z]+=' report.html ||
     fail 'the page asks for more'
@@ -192,8 +192,8 @@ labels loss-time seconds 'nats per token'
 labels lr steps '× 10⁻³'
 labels grad-norm steps 'norm before clipping (log scale)'
 labels speed steps 'tokens per second'
-labels mfu steps '% of the peak speed'
-labels wait steps "% of a step&#39;s time"
+labels mfu steps '% share of the peak speed'
+labels wait steps "% share of a step&#39;s time"
 labels peak steps MiB
 page_has 'in nats per token (1 nat is 1.44 bits)' 'Model FLOPs utilization: the share of'
 [ "$(grep -c 'ower is better' report.html)" -eq 6 ] || fail "lower is better: $(grep -c 'ower is better' report.html)"
@@ -228,7 +228,7 @@ height() { # CLASS: print the height of a line after its first tenth
 }
 awk -v raw="$(height 'raw s0')" -v smooth="$(height 'line s0')" 'BEGIN { exit !(raw > 80 && smooth < raw / 4) }' ||
     fail "a smooth line of $(height 'line s0') over $(height 'raw s0')"
-page_has 'The line is smoothed; the faint one behind it is not' \
+page_has 'The strong line is smoothed, the faint line behind it is not' \
     '<dd>5.00</dd><dd class="more">± 0.1 nats, mean of the last 20 steps; lower is better</dd>'
 head -1 noisy/log.jsonl > line && mv line noisy/log.jsonl
 report noisy
@@ -244,12 +244,12 @@ END
 options noisy data '"texts"'
 report noisy
 page_has '<dt>Data</dt><dd>texts</dd>' '<dt>Host</dt><dd>&lt;b&gt;host, An &amp; Co</dd>' \
-    '<dt>Begun</dt><dd>2026-01-02 03:04 UTC</dd>' '<dt>Command</dt><dd><code>sgt-train --data d</code></dd>' \
+    '<dt>Started</dt><dd>2026-01-02 03:04 UTC</dd>' '<dt>Command</dt><dd><code>sgt-train --data d</code></dd>' \
     '<dt>Resumed</dt><dd>2026-01-03 03:04 UTC <small>after step 4</small> <code>sgt-train --resume &#39;&lt;i&gt;&#39;</code></dd>' \
     '<dt>Sample</dt><dd><span class="none">none: the run has no checkpoint yet</dd>'
 for step in 5 6 7 8 9; do echo "{\"time\":\"later\",\"step\":$step,\"command\":\"sgt-train --run $step\"}"; done >> noisy/starts.jsonl
 report noisy # the newest four resumes
-page_has '<dt>Resumed</dt><dd><small>2 times before</small><br>later <small>after step 6'
+page_has '<dt>Resumed</dt><dd><small>2 earlier times</small><br>later <small>after step 6'
 rm -r noisy
 
 # ---- a run in progress: its page reloads itself until the log has all
@@ -261,7 +261,7 @@ echo elsewhere > grows/owner # a process of another machine
 touch grows/log.jsonl
 report grows
 grep -qx '<meta http-equiv="refresh" content="30">' report.html || fail 'the page does not reload itself'
-grep -qE '<li>The run seems to be training: its log lacks steps, and grew [0-9]+ s ago.' report.html || fail 'it is not said that the run goes on'
+grep -qE '<li>The run seems to be training: it has steps left, and its log grew [0-9]+ s ago.' report.html || fail 'it is not said that the run goes on'
 report plain grows
 grep -q '<meta http-equiv="refresh"' report.html || fail 'the page of two runs does not reload itself'
 rests() { ! grep -q 'http-equiv="refresh"\|seems to be training' report.html || fail "$1: the page reloads itself"; }
@@ -355,7 +355,7 @@ begins 100 .5 '2 + 8 / sqrt(i + 1)' 1.2
 log 20000 long
 report long
 [ "$(wc -c < report.html)" -lt 200000 ] || fail "$(wc -c < report.html) bytes of 20,000 steps"
-grep -q 'Each point is the mean of 84 steps, the shade behind it reaches' report.html || fail 'thinning is not said'
+grep -q 'Each point is the mean of 84 steps, and the shaded band shows' report.html || fail 'thinning is not said'
 shape loss-steps 'line s0' path > points
 head -238 points | straight 238 || fail 'means of 84 steps' # the last point averages fewer steps
 shape loss-steps 'band s0' path > points
@@ -385,18 +385,18 @@ cp -r plain half
 printf '{"step":100,"lo' >> half/log.jsonl
 report half
 shape loss-steps 'line s0' path | straight 100 || fail 'a log that is being written'
-grep -q 'last line was half written' report.html || fail 'half a line is not said'
+grep -q 'last line of the log is incomplete' report.html || fail 'half a line is not said'
 # A resumed run whose log was not truncated: steps from 50 on occur twice, and the curve uses the
 # later lines.
 { head -80 plain/log.jsonl && sed -n '51,$p' plain/log.jsonl; } > half/log.jsonl
 report half
 shape loss-steps 'line s0' path | straight 100 || fail 'steps that come again'
-grep -q 'Lines of the log replaced by later ones of the same steps: 30' report.html || fail 'repeated steps are not said'
+grep -q 'Lines of the log replaced by later lines for the same steps: 30' report.html || fail 'repeated steps are not said'
 # Foreign lines, empty lines, lines without an end, strings instead of numbers.
 { head -50 plain/log.jsonl && printf 'not JSON\n[1]\n{"step":"x"}\n{"step":-1}\n{"step":1.5}\n{}\n\n\0\n' &&
     head -c 70000 /dev/zero | tr '\0' x && echo && sed -n '51,$p' plain/log.jsonl; } > half/log.jsonl
 report half
-stderr_is 'sgt-report: half/log.jsonl: 9 damaged lines left out'
+stderr_is 'sgt-report: half/log.jsonl: skipped 9 damaged lines'
 shape loss-steps 'line s0' path | straight 100 || fail 'a damaged log'
 # A loss that is not a number: the curve has a gap, and the advice suggests a lower learning rate.
 options half lr 0.001
@@ -427,7 +427,7 @@ grep -q 'There were no evaluations' report.html || fail 'that there were no eval
 echo '[1]' > half/options.json
 echo 'x' > half/memory.jsonl
 report half
-stderr_is 'sgt-report: half/options.json: line 1: expected a JSON object: left out'
+stderr_is 'sgt-report: the page lacks the options: half/options.json: line 1: expected a JSON object'
 shape loss-steps 'line s0' path | straight 100 || fail 'damage elsewhere'
 
 # ---- advice ----
@@ -435,7 +435,7 @@ shape loss-steps 'line s0' path | straight 100 || fail 'damage elsewhere'
 options half lr 0.5
 sed 's/"data_wait_ms":0.001/"data_wait_ms":40/; s/"ms_per_step":10/"ms_per_step":400/' plain/log.jsonl > half/log.jsonl
 report half
-says '10 % of the time was spent waiting for batches: more --workers'
+says '10 % of the time was spent waiting for batches: use more --workers'
 # A diverged run is reported in red (tests/train/test_advice.c says when).
 grave() { sed 's/<\/*code>//g' report.html | grep -qF -e "<li class=\"grave\">$1" || fail "not in red: $1"; }
 rise() { awk -v at="$1" '{ sub(/"loss":[0-9.]*/, "\"loss\":" (NR < at ? 10.8 : 5000)); print }' plain/log.jsonl; }
@@ -449,8 +449,7 @@ options half lr 0.001
 sed '51,$s/"val_loss":[0-9.]*/"val_loss":7.5/' plain/log.jsonl > half/log.jsonl
 rm half/options.json
 report half
-says 'the validation loss was lowest after step 50 (6.045) and has risen to 7.5 since: the model learns its data '\
-'by heart'
+says 'the validation loss was lowest after step 50 (6.045) and has risen to 7.5 since: the model is overfitting'
 
 # Single spikes, in a run so short that the overall fall of the loss is not negligible.
 options half lr 0.001
@@ -497,9 +496,9 @@ for kind in weights activations attention; do
         fail "$kind: $used bytes at most"
 done
 page_has "<dt>Command</dt><dd><code>sgt-train --quiet $small --steps 5 --run trained</code>" \
-    'none: trained/step-00000005: a vocabulary of 256 ids'
+    'none: trained/step-00000005: the model has 256 ids'
 grep -q "<dt>Host</dt><dd>$(uname -n)[, ]" report.html || fail "another host: $(grep '<dt>Host' report.html)"
-grep -qE "<dt>Begun</dt><dd>[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2} UTC</dd>" report.html || fail 'no date'
+grep -qE "<dt>Started</dt><dd>[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2} UTC</dd>" report.html || fail 'no date'
 grep -qE '<dt>Data</dt><dd>d <small>· fingerprint [0-9a-f]{8}</small>' report.html || fail 'no data'
 ! grep -q -e '--vocab FILE' report.html || fail 'a hint that sgt-report has no option for'
 run 0 sgt-report --no-sample trained -o report.html
@@ -515,7 +514,7 @@ grep -o 'Peak of the run</th><td>[^<]*</td><td>[^<]*' flat | sed 's/.*>//' > pea
 [ "$(sed -n 1p peaks)" = "$(sed -n 3p peaks)" ] || fail "estimates of equal runs: $(xargs < peaks)"
 mv d gone
 report trained
-stderr_is 'sgt-report: trained: no estimate of its memory: d: No such file or directory (make a folder of shards with sgt-tokenize)'
+stderr_is 'sgt-report: trained: could not estimate its memory: d: No such file or directory (make a folder of shards with sgt-tokenize)'
 grep -q '<p class="none">No estimate: ' report.html || fail 'it is not said why there is no estimate'
 rm -r trained twin texts gpt2
 
@@ -535,12 +534,12 @@ page_has '<code>lr</code></th><td>0.002</td><td>0.001</td>' '<code>optimizer</co
 # The best values are bold, both of them if they are equal. If the runs have different data, no
 # value is bold.
 strong() { grep -c '<strong>' report.html; }
-[ "$(strong)" -eq 2 ] && grep -q 'Bold: the best of all runs' report.html || fail "$(strong) lines with something bold"
+[ "$(strong)" -eq 2 ] && grep -q 'The best value of all runs is bold' report.html || fail "$(strong) lines with something bold"
 options other data '"another"'
 report plain other
 [ "$(strong)" -eq 0 ] || fail 'a winner between runs of other data'
-grep -q 'None is set in bold, because the runs&#39; data differ' report.html ||
-    grep -q "None is set in bold, because the runs' data differ" report.html || fail 'it is not said why'
+grep -q 'No value is bold, because the runs used different data' report.html ||
+    grep -q "No value is bold, because the runs used different data" report.html || fail 'it is not said why'
 page_has '<dd>another</dd>'
 
 # ---- a sample of text, and the memory of two runs ----

@@ -7,8 +7,8 @@ for meant in --model:'RUN/ without an option' --length:--tokens --n:-n --samples
 done
 # --device cuda is suggested only if the program can use a GPU.
 for gpu in --gpu --cuda; do run_usage "$gpu: no such option" sgt-sample $gpu run; done
-run_usage 'one model at a time, not 2 (give a prompt with --prompt)' sgt-sample run 'Once upon'
-run_usage '-: standard input can be used for one prompt, not 2' sgt-sample run -p - --prompt-file -
+run_usage 'expected one model, not 2 arguments (pass the prompt with --prompt)' sgt-sample run 'Once upon'
+run_usage '-: standard input can be used for only one prompt, not 2' sgt-sample run -p - --prompt-file -
 run_usage '--device cuda: must be one of auto|cpu' sgt-sample run --device cuda
 run_usage '--temperature -1: must be from 0 to 100' sgt-sample run --temperature -1
 run_usage '--top-p 0: must be from 1e-09 to 1' sgt-sample run --top-p 0
@@ -89,12 +89,12 @@ stdout_is ''
 stderr_lines 1
 mkdir small
 cp "$ROOT/tests/data/fixtures/curve/config.json" "$ROOT/tests/data/fixtures/curve/model.safetensors" small/
-hint='(--vocab FILE names its own)'
-run_usage "small: a vocabulary of 256 ids, which is not GPT-2's, and no tokenizer.json beside it $hint" sgt-sample small
-run_usage "gpt2 has 50257 ids, and the model small 256: it was trained on another vocabulary (--vocab FILE names it)" \
+hint='(pass it with --vocab FILE)'
+run_usage "small: the model has 256 ids, not GPT-2's vocabulary, and no tokenizer.json beside it $hint" sgt-sample small
+run_usage "gpt2 has 50257 ids, but the model small only 256: it was trained with a different vocabulary (pass it with --vocab FILE)" \
     sgt-sample small --vocab gpt2
 run 0 sgt-tokenize --quiet --train-vocab 300 "$ROOT/tests/data/vocab/text.txt" other
-run_usage "--vocab other: not the vocabulary beside the model run/$(cat run/latest) (leave --vocab out)" \
+run_usage "--vocab other: not the vocabulary in the model's folder, run/$(cat run/latest) (omit --vocab)" \
     sgt-sample run --vocab other
 if [ -w /dev/full ]; then
     sgt-sample run --quiet --tokens 3 > /dev/full 2> .stderr && fail 'a full disk is a success'

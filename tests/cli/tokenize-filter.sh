@@ -82,7 +82,7 @@ for f in "bad=cat 'x" 'bad=cat "x' 'bad=cat \'; do
 done
 
 # shellcheck disable=SC2046
-run_usage '--filter: given more than 64 times, which is all that it takes' sgt-tokenize $(i=0; while [ $i -lt 65 ]; do
+run_usage '--filter: given more than 64 times, which is the maximum' sgt-tokenize $(i=0; while [ $i -lt 65 ]; do
     echo "--filter e$i=cat" && i=$((i + 1))
 done) bad out-bad
 run_usage '--filter: needs a value (EXT=COMMAND)' sgt-tokenize bad out-bad --filter

@@ -29,7 +29,7 @@ same files plain/sources.jsonl
 run 0 sgt-inspect --verify out
 cp -r out hurt
 sed 2d out/sources.jsonl > hurt/sources.jsonl
-run_failure 'hurt/sources.jsonl: line 3: 3 documents, but the lines before it have fields of 2' sgt-inspect --verify hurt
+run_failure 'hurt/sources.jsonl: line 3: 3 documents, but the lines before it list fields of 2' sgt-inspect --verify hurt
 sed '4 s/3/x/g' out/sources.jsonl > hurt/sources.jsonl
 run_failure 'hurt/sources.jsonl: line 4: expected a JSON object with documents and tokens' sgt-inspect --verify hurt
 run_prints 'already complete, nothing to do' sgt-tokenize --keep-fields url,n.x,date a.jsonl b.txt out

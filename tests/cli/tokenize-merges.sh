@@ -43,7 +43,7 @@ run 0 sgt-tokenize $options --force --vocab cut corpus other
 run 1 sgt-inspect --compare --quiet begun other
 
 run 1 sgt-inspect --compare a b
-stdout_has "a and b: of different vocabularies, and differ from token " "fingerprint $good" "fingerprint $bad"
+stdout_has "a and b: have different vocabularies, and differ from token " "fingerprint $good" "fingerprint $bad"
 
 # A vocabulary with GPT-2's tokens and fewer merges is not GPT-2's.
 run 0 sgt-tokenize --quiet in.txt gpt2

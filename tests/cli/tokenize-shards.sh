@@ -108,7 +108,7 @@ exists changing/train.bin.notes
 
 # Every program reports an unfinished set.
 run 0 sgt-tokenize $options --shards npy --rank 1 --ranks 2 corpus half
-run_failure 'half: no shard is complete yet (run the same command again)' sgt-inspect half
+run_failure 'half: no shard is complete yet (repeat the sgt-tokenize command)' sgt-inspect half
 run_failure 'half: unfinished (run the same sgt-tokenize command again to finish it)' sgt-bench loader half
 run_failure 'half: made with --shards npy, now not given (--force replaces it)' sgt-tokenize $options corpus half
 run 0 sgt-tokenize $options --shards npy --rank 0 --ranks 2 corpus half
@@ -116,7 +116,7 @@ same_folders half npy
 
 # Exports that are refused.
 run 1 sgt-inspect --export npy megatron new
-stderr_is "sgt-inspect: megatron: already in another trainer's format: only sgt's own shards can be exported"
+stderr_is "sgt-inspect: megatron: is in another trainer's format, but only sgt's own shards can be exported"
 run 1 sgt-inspect --export npy raw new
 stderr_is 'sgt-inspect: raw: has no manifest.json: only complete sets of sgt-tokenize can be exported'
 run_failure 'megatron: OUT already holds a set of shards (name a new folder, or --force replaces it)' \
@@ -142,7 +142,7 @@ same shards/train_000000.bin own/train_000000.bin
 mkdir -p busy/.work
 run 1 flock busy/.work/lock sgt-inspect --force --export npy own busy
 stderr_is 'sgt-inspect: busy: another program is using this folder (wait until it ends)'
-run_usage 'own: is the set itself, so it cannot be OUT (name a new folder)' sgt-inspect --force --export npy own own
+run_usage 'own: cannot export a set into its own folder (name a new one)' sgt-inspect --force --export npy own own
 cp -r own hurt
 patch hurt/train_000000.bin 1500 7
 run 1 sgt-inspect --export npy hurt new
@@ -174,8 +174,8 @@ run 2 sgt-tokenize --shards npy --shard-tokens 1k corpus new
 stderr_is 'sgt-tokenize: shard-tokens: cannot be combined with the formats megatron, nanogpt and npy, which keep each '\
 'split in one file'
 run_usage "--shards parquet: must be one of sgt|megatron|nanogpt|npy" sgt-tokenize --shards parquet corpus new
-run_usage '--export: expected a set and OUT, got 1 (sgt-inspect --export npy A OUT)' sgt-inspect --export npy own
-run_usage '--export takes whole sets: no --split, no --raw' sgt-inspect --export npy --raw 16 own new
+run_usage '--export: expected two paths, not 1 (sgt-inspect --export npy SET OUT)' sgt-inspect --export npy own
+run_usage '--export: needs an entire set, so it accepts no --split and no --raw' sgt-inspect --export npy --raw 16 own new
 # As the manual of sgt-inspect says, links to the shards of two sets make one set, with the
 # documents of both.
 mkdir more linked
@@ -193,7 +193,7 @@ for set in linked own second; do sgt-inspect --json $set | field documents /dev/
 check 'the documents of both' awk 'NR == 1 { left = $1 } NR > 1 { left -= $1 } END { exit left }' counts
 run 0 sgt-train --quiet --data linked --run run-linked --model 1x8x1 --seq-len 16 --batch-size 2 --steps 1 --device cpu
 run 0 sgt-train --quiet --data own,second --run run-both --model 1x8x1 --seq-len 16 --batch-size 2 --steps 1 --device cpu
-run_usage '--export: not together with --verify (run them one after the other)' sgt-inspect --export npy --verify own new
+run_usage '--export: cannot be combined with --verify (run them one after the other)' sgt-inspect --export npy --verify own new
 run_usage '--force: needs --export' sgt-inspect --force own
 
 # After a kill at any rename, the same command continues. --shuffle first writes documents to a part.

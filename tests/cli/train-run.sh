@@ -113,7 +113,7 @@ run_notes_like '^step 2: loss nan, validation nan, ' sgt-train $small --lr 1e30 
 [ "$(grep -c 'the loss is not a number' .stderr)" -eq 1 ] || fail 'it is said once'
 sed -n 2p nan2/log.jsonl > line
 [ "$(field val_loss line)" = null ] || fail 'an evaluation that gave no number is there all the same'
-run_prints 'nan2: a training run, whose loss is not a number' sgt-inspect nan2
+run_prints 'nan2: a training run whose last loss is NaN or infinite' sgt-inspect nan2
 fact evaluated 4
 rm d/val_000000.bin
 
@@ -200,7 +200,7 @@ for pair in best/best=8 best/latest=16 best=16 best/=16; do
 done
 (cd best && run 0 sgt-inspect best && stdout_matches '^step-00000008: a GPT-2 checkpoint')
 run_prints 'best/step-00000016: a GPT-2 checkpoint' sgt-inspect best/latest
-run_usage 'best/step-00000008 is a checkpoint: --verify, --decode, --batch, --split and --raw are for shards' \
+run_usage 'best/step-00000008 is a checkpoint: --verify, --decode, --batch, --split and --raw need shards' \
     sgt-inspect best/best --verify
 # A folder named `latest` is used itself, although the run it was copied from has a file of that
 # name.

@@ -5,7 +5,7 @@ data d
 run_usage 'no training data: --data is not given, and ./out has no shards (make them with sgt-tokenize INPUT... out/)' sgt-train
 run_usage '--model gpt2-small: not gpt2, gpt2-medium, gpt2-large, gpt2-xl or LAYERSxCHANNELSxHEADS such as 4x256x4; did you mean gpt2?' \
     sgt-train --data d --model gpt2-small
-run_usage 'corpus: no operands here, only options; did you mean --data corpus?' sgt-train corpus
+run_usage 'corpus: only options are accepted; did you mean --data corpus?' sgt-train corpus
 run_usage '--no-such-option: no such option' sgt-train --no-such-option
 run_usage '--lr fast: not a number (such as 0.1, 3e-4) or auto' sgt-train --data d --lr fast
 run_usage '--pad-id: needs --sampling documents' sgt-train --data d --pad-id 3
@@ -43,8 +43,8 @@ run_usage '--half: no such option; did you mean --precision fp16?' sgt-train --h
 run_usage '--bf16: no such option; did you mean --precision bf16?' sgt-train --bf16=true
 run_usage '--log-interval: no such option' sgt-train --log-interval 10
 run_usage '--gpu: no such option' sgt-tokenize --gpu text out
-run_usage 'batch_size=4: no operands here, only options; did you mean --batch-size=4?' sgt-train --data d batch_size=4
-run_usage 'year=4: no operands here, only options; did you mean --data year=4?' sgt-train year=4
+run_usage 'batch_size=4: only options are accepted; did you mean --batch-size=4?' sgt-train --data d batch_size=4
+run_usage 'year=4: only options are accepted; did you mean --data year=4?' sgt-train year=4
 # Every program suggests an option for a word NAME=VALUE, unless a file of that name exists.
 named_value() { # WORD MEANT COMMAND
     run_usage "$1: no such file; did you mean $2?" $3 "$1"

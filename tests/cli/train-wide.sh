@@ -48,4 +48,4 @@ run_prints '100945 ids' sgt-train --estimate-memory --data d --device cpu --mode
 run 0 sgt-tokenize --quiet text.txt g
 run_failure_about "sgt-train: --init $c: its vocabulary is not that of --data g" $tuned --data g --run refused
 run 1 sgt-eval run --data g --split train
-stderr_has 'its tokens are of another vocabulary than the model'
+stderr_has 'tokenized with a different vocabulary than the model'

@@ -397,7 +397,7 @@ static int set_option(const sgt_option *o, const char *value, sgt_error *err)
     else if (o->kind != SGT_OPT_LIST) rc = set_number(o, value, err);
     else if (list->count < SGT_OPTION_LIST) list->items[list->count++] = value;
     else
-        rc = sgt_fail(err, SGT_EUSAGE, "--%s: given more than %d times, which is all that it takes",
+        rc = sgt_fail(err, SGT_EUSAGE, "--%s: given more than %d times, which is the maximum",
                       o->name, SGT_OPTION_LIST);
     if (rc == SGT_OK && o->given) *o->given = 1;
     return rc;
@@ -559,7 +559,7 @@ static void print_help(const sgt_program *p)
     FILE *to = sgt_wrapped_open(&w, terminal && terminal < COLUMNS ? terminal : COLUMNS);
     fprintf(to, "usage: %s\n%s\n", p->usage, p->about);
     if (p->commands)
-        fprintf(to, "\nSubcommands ('%s NAME --help' lists the options of one):\n", p->name);
+        fprintf(to, "\nSubcommands ('%s NAME --help' lists the options of NAME):\n", p->name);
     for (const sgt_command *const *c = p->commands; c && *c; c++)
         fprintf(to, "  %-*s %s\n", narrow ? 0 : LEFT, (*c)->name, (*c)->what);
     for (size_t i = 0; sgt_option_at(p, i, &own); i++) print_option(to, &own, narrow);
@@ -741,7 +741,7 @@ static void print_completion(const sgt_program *p, int count, char **args)
     else if (!strcmp(form, "zsh")) printf("#compdef %s\n%s", p->name, zsh_script);
     else if (!strcmp(form, "fish"))
         printf("%scomplete -c %s -f -a '(__sgt)'\n", fish_script, p->name);
-    else sgt_usage(p, "--completion: for bash, zsh or fish?");
+    else sgt_usage(p, "--completion: expected bash, zsh or fish");
 }
 
 /* ---- a whole command line ---- */
@@ -807,7 +807,7 @@ static void check_operands(const sgt_program *p, char **operands)
         if (*wanted && (!*hint || access(word, F_OK) == 0)) continue;
         if (!*hint && find_option(p, "data", strlen("data"), 0, &o))
             snprintf(hint, sizeof hint, "; did you mean --data %s?", word);
-        sgt_usage(p, "%s: %s%s", word, *wanted ? "no such file" : "no operands here, only options",
+        sgt_usage(p, "%s: %s%s", word, *wanted ? "no such file" : "only options are accepted",
                   hint);
     }
 }

@@ -86,7 +86,7 @@ static int wrong(const questions *s, const char *why)
 static int keep_row(questions *s, answer_row row)
 {
     if (row.asked > s->positions)
-        return sample_lines_fail(&s->file, "an answer of %u tokens: the model has %u positions",
+        return sample_lines_fail(&s->file, "answer of %u tokens exceeds the model's %u positions",
                                  row.asked, s->positions);
     if (row.count > s->positions + 1) {
         row.start += row.count - (s->positions + 1);
@@ -146,15 +146,15 @@ static int add_choices(questions *s, const json_t *o, question *item)
     const json_t *ctx = json_object_get(o, "ctx"), *endings = json_object_get(o, "endings");
     size_t n = json_array_size(endings);
     int rc = SGT_OK;
-    if (!json_is_string(ctx)) return wrong(s, "no text \"ctx\"");
-    if (n < 2 || n > MOST_CHOICES) return wrong(s, "\"endings\" are not 2 to 1000 texts");
+    if (!json_is_string(ctx)) return wrong(s, "\"ctx\" must be a string");
+    if (n < 2 || n > MOST_CHOICES) return wrong(s, "\"endings\" must be 2 to 1000 strings");
     if (!read_label(&item->label, json_object_get(o, "label"), n))
-        return wrong(s, "\"label\" is no ending's number");
+        return wrong(s, "\"label\" must be the index of an ending, from 0");
     for (size_t i = 0; i < n && rc == SGT_OK; i++) {
         const json_t *ending = json_array_get(endings, i);
         size_t c = json_string_length(ctx), a = json_string_length(ending);
         if (!json_is_string(ending) || c + a > MOST_TEXT)
-            return wrong(s, "\"endings\" are not 2 to 1000 texts");
+            return wrong(s, "\"endings\" must be 2 to 1000 strings");
         rc = add_row(s, json_string_value(ctx), c, json_string_value(ending), a);
     }
     item->choices = (uint32_t)n;
@@ -166,11 +166,11 @@ static int add_word(questions *s, const json_t *o, question *item)
     const json_t *v = json_object_get(o, "text");
     const char *text = json_string_value(v);
     size_t n = json_string_length(v);
-    if (!text || n > MOST_TEXT) return wrong(s, "no text \"text\"");
+    if (!text || n > MOST_TEXT) return wrong(s, "\"text\" must be a string of at most 16 MiB");
     while (n && memchr(" \t\r\n", text[n - 1], 4)) n--;
     size_t word = n;
     while (word && text[word - 1] != ' ') word--;
-    if (word < 2) return wrong(s, "no two words with a space between them");
+    if (word < 2) return wrong(s, "\"text\" must have two words with a space between them");
     item->choices = 1;
     return add_row(s, text, word - 1, text + word, n - word);
 }
@@ -183,9 +183,9 @@ static int add_item(void *ctx, const json_t *o)
     question_kind kind = json_object_get(o, "text") ? WORD : NONE;
     if (json_object_get(o, "endings")) kind = CHOICE;
     question item = {.line = s->file.line, .row = s->row_count};
-    if (!json_is_object(o)) return wrong(s, "it is no object");
-    if (kind == NONE && !s->kind) return wrong(s, "neither");
-    if (s->kind && kind != s->kind) return wrong(s, "it is of another kind");
+    if (!json_is_object(o)) return wrong(s, "not a JSON object");
+    if (kind == NONE && !s->kind) return wrong(s, "\"endings\" and \"text\" are missing");
+    if (s->kind && kind != s->kind) return wrong(s, "all lines must have the same form");
     s->kind = kind;
     int rc = kind == CHOICE ? add_choices(s, o, &item) : add_word(s, o, &item);
     if (rc == SGT_OK)
@@ -205,8 +205,7 @@ static int read_questions(questions *s, const char *path, const sgt_vocab *v, sg
     int rc = sample_lines_read(&s->file, MOST_BYTES, add_item, s);
     sample_lines_free(&s->file);
     if (rc == SGT_OK && !s->count)
-        rc =
-            sgt_fail(err, SGT_EFORMAT, "%s: no line in it: expected %s a line", path, wanted[NONE]);
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: no line in it: expected lines %s", path, wanted[NONE]);
     return rc;
 }
 
@@ -332,7 +331,7 @@ int eval_questions(eval *e, const char *path, sgt_error *err)
     int rc = read_questions(&s, path, e->model.vocab, err);
     if (rc == SGT_OK && s.cut)
         sgt_say(&e->notice,
-                "%s: %zu of %zu contexts are cut at their beginning to the model's %u positions",
+                "%s: %zu of %zu contexts lose their beginning, to fit the model's %u positions",
                 path, s.cut, s.row_count, s.positions);
     if (rc == SGT_OK)
         rc = eval_batch_open(&x, e, e->batch < s.row_count ? e->batch : s.row_count, s.longest - 1,

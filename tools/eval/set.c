@@ -95,8 +95,8 @@ static int check_vocabulary(const set *s, const eval *e, sgt_error *err)
     uint64_t fingerprint = s->info.fingerprint;
     if (!fingerprint || sgt_vocab_fingerprint(e->model.vocab) == fingerprint) return SGT_OK;
     return sgt_fail(err, SGT_EUNSUPPORTED,
-                    "%s: its tokens are of another vocabulary than the model's, %s (--vocab FILE "
-                    "names the model's)",
+                    "%s: tokenized with a different vocabulary than the model's, %s (if that is "
+                    "wrong, pass --vocab FILE)",
                     s->path, sgt_vocab_name(e->model.vocab));
 }
 
@@ -121,7 +121,7 @@ static int open_set(set *s, const eval *e, sgt_error *err)
     if (!s->info.fingerprint && sgt_vocab_size(e->model.vocab) == SGT_GPT2_IDS &&
         sample_has_meta(*s->split ? sgt_path(file, s->path, "meta.pkl") : s->path))
         sgt_say(&e->notice,
-                "%s: its meta.pkl is of another vocabulary than GPT-2's: no bits per byte",
+                "%s: no bits per byte, because its meta.pkl has a vocabulary other than GPT-2's",
                 s->path);
     else sgt_vocab_text_bytes(e->model.vocab, s->text_bytes, e->model.shape.vocab);
     return SGT_OK;

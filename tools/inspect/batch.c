@@ -89,7 +89,7 @@ static void print_starts(const drawing *d, uint32_t r)
     printf("           documents begin at ");
     for (uint32_t k = from; k < to; k++)
         printf("%s%" PRIu32, k == from ? "" : ", ", d->batch->starts[k]);
-    printf("%s\n", from == to ? "no token" : "");
+    printf("%s\n", from == to ? "no token of this row" : "");
 }
 
 static int print_rows(const drawing *d, uint64_t k, sgt_error *err)
@@ -123,7 +123,8 @@ static int show_batches(drawing *d, uint64_t from, uint64_t count, sgt_error *er
     const size_t bytes = (size_t)d->info.batch * d->info.seq * 2 * sizeof *d->inputs;
     int rc = SGT_OK;
     for (uint64_t k = from; k < from + count && rc == SGT_OK; k++) {
-        if (sgt_stopped(d->o->stop)) return sgt_fail(err, SGT_ESTOPPED, "%s: stopped", d->o->path);
+        if (sgt_stopped(d->o->stop))
+            return sgt_fail(err, SGT_ESTOPPED, "%s: interrupted", d->o->path);
         rc = sgt_loader_read(d->loader, d->cursor, k, 1, SGT_OUTPUT_I32, d->inputs, bytes, err);
         if (rc == SGT_OK) rc = d->o->json ? print_json(d, k, err) : print_rows(d, k, err);
     }
@@ -164,7 +165,7 @@ int inspect_batches(const inspect *o, sgt_error *err)
                       o->batch, d.info.batch);
     else if (!d.inputs)
         rc = sgt_fail(err, SGT_ENOMEM,
-                      "%s: no memory for a batch of %" PRIu32 " x %" PRIu32 " tokens", o->path,
+                      "%s: out of memory for a batch of %" PRIu32 " x %" PRIu32 " tokens", o->path,
                       d.info.batch, d.info.seq);
     if (rc == SGT_OK) rc = sgt_cursor_open(&d.cursor, d.loader, err);
     if (rc == SGT_OK) d.batch = sgt_cursor_batch(d.cursor);
@@ -191,7 +192,7 @@ int inspect_packing(const inspect *o, sgt_error *err)
     const sgt_loader_info is = *sgt_loader_get_info(l);
     sgt_loader_close(l);
     return sgt_print_result(
-        o->json, o->quiet, o->path, "what packed rows hold in an epoch",
+        o->json, o->quiet, o->path, "packed rows of one epoch",
         json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "sampling", "packed", "seq",
                   (json_int_t)is.seq, "rows", (json_int_t)is.windows_per_epoch, "documents",
                   (json_int_t)is.documents, "tokens", (json_int_t)is.packed_tokens,

@@ -71,7 +71,7 @@ static int compare_split(pair *p, int split, sgt_error *err)
         p->token += same;
         p->differs = same < both || n != m;
         if (!both) break;
-        if (sgt_stopped(p->o->stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
+        if (sgt_stopped(p->o->stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
         sgt_progress_update(p->bar, width * (p->done += 2 * both), width * all, 0, NULL);
     }
     return SGT_OK;
@@ -163,11 +163,11 @@ static int show(const pair *p, sgt_error *err)
     snprintf(names, sizeof names, "%s and %s", p->sides[0].set.path, p->sides[1].set.path);
     if (p->differs)
         snprintf(what, sizeof what, "%sdiffer from token %s%s%s on",
-                 p->vocabularies ? "" : "of different vocabularies, and ",
+                 p->vocabularies ? "" : "have different vocabularies, and ",
                  sgt_format_count(count, sizeof count, p->token), split ? " of " : "",
                  split ? split : "");
     else if (!p->vocabularies)
-        snprintf(what, sizeof what, "the same ids, of different vocabularies");
+        snprintf(what, sizeof what, "the same ids, but different vocabularies");
     return sgt_print_result(p->o->json, p->o->quiet, names, what, pair_json(p), err);
 }
 

@@ -34,7 +34,7 @@ static int check_set(const exporting *e, sgt_error *err)
     const inspect_set *s = &e->set;
     if (is_same_folder(s->path, e->path))
         return sgt_fail(err, SGT_EUSAGE,
-                        "%s: is the set itself, so it cannot be OUT (name a new folder)", e->path);
+                        "%s: cannot export a set into its own folder (name a new one)", e->path);
     if (!s->manifest.options)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: has no manifest.json: only complete sets of sgt-tokenize can be "
@@ -42,7 +42,7 @@ static int check_set(const exporting *e, sgt_error *err)
                         s->path);
     if (s->manifest.foreign)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: already in another trainer's format: only sgt's own shards can be "
+                        "%s: is in another trainer's format, but only sgt's own shards can be "
                         "exported",
                         s->path);
     return SGT_OK;
@@ -66,7 +66,7 @@ static int write_files(exporting *e, sgt_error *err)
     int rc = sgt_made_add(&x.set, e->set.path, err);
     if (!rc) rc = sgt_export_write(&x, &e->manifest, err);
     if (!rc) rc = sgt_export_copy(e->set.path, x.work, "sources.jsonl", err);
-    if (!rc && sgt_stopped(x.stop)) rc = sgt_fail(err, SGT_ESTOPPED, "stopped");
+    if (!rc && sgt_stopped(x.stop)) rc = sgt_fail(err, SGT_ESTOPPED, "interrupted");
     sgt_made_close(x.set);
     sgt_progress_end(e->bar);
     return rc;

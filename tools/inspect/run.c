@@ -69,8 +69,8 @@ int inspect_checkpoint(const inspect *o, sgt_error *err)
         rc = sgt_print_result(
             o->json, o->quiet, o->path,
             state ? "a GPT-2 checkpoint"
-                  : "a GPT-2 checkpoint, without the state of a run (--init takes it, "
-                    "--resume does not)",
+                  : "a GPT-2 checkpoint without a run's state (for --init, but not for "
+                    "--resume)",
             top, err);
     }
     json_decref(state);
@@ -156,7 +156,7 @@ int inspect_run(const inspect *o, sgt_error *err)
             best.step ? json_real(best.val_loss) : NULL, "checkpoints", steps, "options", options);
         rc = sgt_print_result(o->json, o->quiet, o->path,
                               json_is_null(loss) || json_is_null(val)
-                                  ? "a training run, whose loss is not a number"
+                                  ? "a training run whose last loss is NaN or infinite"
                                   : "a training run",
                               run, err);
     }

@@ -40,8 +40,8 @@ static int add_unlisted(inspect_set *s, const char *split, uint32_t first, sgt_e
         if (has_path(&s->set, first, path, i)) continue;
         if ((rc = sgt_set_add(&s->set, path, 0, err)) < 0) break;
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: not listed in %s/manifest.json (left from another run? remove it)", path,
-                      s->path);
+                      "%s: not listed in %s/manifest.json (left by another command? remove it)",
+                      path, s->path);
         rc = sgt_set_keep_damage(&s->set, &s->set.shards[s->set.count - 1], rc, err);
     }
     sgt_set_close(&there);
@@ -65,10 +65,10 @@ static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
     if (rc < 0 || s->set.count) return rc;
     if (s->unfinished)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: no shard is complete yet (run the same command again)", s->path);
+                        "%s: no shard is complete yet (repeat the sgt-tokenize command)", s->path);
     if (s->manifest.options && !s->manifest.count && !o->split) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
-                    "%s: no shards, %s_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)", s->path,
+                    "%s: no shards named %s_NNNNNN.bin (make them with sgt-tokenize)", s->path,
                     o->split ? o->split : "train_NNNNNN.bin or val");
 }
 
@@ -78,12 +78,12 @@ static int check_totals(const inspect_set *s, sgt_error *err)
     const sgt_manifest *m = &s->manifest;
     if (m->tokens != s->tokens)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s/manifest.json: totals say %" PRIu64 " tokens, its shards hold %" PRIu64,
+                        "%s/manifest.json: total of %" PRIu64 " tokens, but shards with %" PRIu64,
                         s->path, m->tokens, s->tokens);
     if (m->documents != s->documents)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s/manifest.json: totals say %" PRIu64
-                        " documents, its shards say %" PRIu64,
+                        "%s/manifest.json: total of %" PRIu64
+                        " documents, but shards with %" PRIu64,
                         s->path, m->documents, s->documents);
     return SGT_OK;
 }
@@ -127,15 +127,15 @@ int inspect_known(const char *path, sgt_error *err)
              slash ? path : "./");
     const inspect_kind kind = inspect_find_kind(folder);
     if (fnmatch("?*.idx", name, 0) == 0)
-        return sgt_fail(err, SGT_EFORMAT, "%s: an index of documents, not a shard: pass %.*s.bin",
+        return sgt_fail(err, SGT_EFORMAT, "%s: an index of documents, not a shard (pass %.*s.bin)",
                         path, (int)strlen(path) - 4, path);
     if (kind != INSPECT_SHARDS || sgt_folder_has(folder, "manifest.json"))
-        return sgt_fail(err, SGT_EFORMAT, "%s: part of a %s, not a shard: pass %s", path,
+        return sgt_fail(err, SGT_EFORMAT, "%s: part of a %s, not a shard (pass %s)", path,
                         inspect_kinds[kind], folder);
     if (fd < 0) return sgt_fail(err, fd, "%s", why.text);
     return sgt_fail(err, SGT_EFORMAT,
-                    "%s: not a file that sgt knows (a shard without a header is read with "
-                    "--raw 16 or 32, or under a name that ends in .bin)",
+                    "%s: unknown file format (for a shard without a header, pass --raw 16 or "
+                    "32, or give it a name that ends in .bin)",
                     path);
 }
 

@@ -113,7 +113,7 @@ int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *
         *from <= UINT64_MAX - *count)
         return SGT_OK;
     return sgt_fail(err, SGT_EUSAGE,
-                    "--%s %s: expected a whole number, or two as in 100:20, the second at least 1",
+                    "--%s %s: expected a whole number, or two, as in 100:20, the second at least 1",
                     option, text);
 }
 
@@ -130,8 +130,8 @@ int inspect_vocabulary(sgt_vocab **out, uint64_t fingerprint, size_t width, cons
     if (rc == SGT_OK) return rc;
     if (rc == SGT_ENOMEM || rc == SGT_EIO) return sgt_fail(err, rc, "%s", why.text);
     return sgt_fail(err, SGT_EUNSUPPORTED,
-                    "%s: made with a vocabulary that is not GPT-2's (fingerprint %016" PRIx64
-                    "): its text is not known here (%s)",
+                    "%s: cannot be decoded: its vocabulary is not GPT-2's (fingerprint %016" PRIx64
+                    "; %s)",
                     path, fingerprint, why.text);
 }
 
@@ -207,7 +207,7 @@ static int decode_span(inspect_set *s, const inspect *o, const sgt_vocab *v, uin
     if (!ids) rc = sgt_fail_memory(err, NULL);
     for (uint64_t at = from; rc == SGT_OK && at < from + count;) {
         size_t n = from + count - at < PIECE ? (size_t)(from + count - at) : PIECE;
-        if (sgt_stopped(o->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "%s: stopped", s->path);
+        if (sgt_stopped(o->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "%s: interrupted", s->path);
         else rc = inspect_read(s, -1, at, ids, n, &n, err);
         if (rc == SGT_OK) rc = check_ids(s, at, ids, n, sgt_vocab_size(v), err);
         if (rc == SGT_OK) rc = put_piece(&k, v, ids, n, err);
@@ -242,7 +242,7 @@ int inspect_decode(inspect_set *s, const inspect *o, sgt_error *err)
                         s->path, o->decode, from, s->tokens ? s->tokens - 1 : 0);
     if (count > s->tokens - from) {
         count = s->tokens - from;
-        sgt_say(&o->notice, "%s ends after %" PRIu64 " token%s", s->path, s->tokens,
+        sgt_say(&o->notice, "%s has only %" PRIu64 " token%s", s->path, s->tokens,
                 s->tokens == 1 ? "" : "s");
     }
     if ((rc = inspect_set_vocabulary(&v, s, err)) < 0) return rc;

@@ -61,7 +61,7 @@ static int check_tokens(void *ctx, const void *ids, size_t n, uint64_t first, sg
         if (h->vocab && id != h->eot)
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: at byte %zu: document %zu starts at token %" PRIu64
-                            ", which is %u, expected the end-of-text id %" PRIu32,
+                            ", which is %u, not the end-of-text id %" PRIu32,
                             c->idx, 8 * i, i, c->starts[i], id, h->eot);
     }
     uint64_t done = __atomic_add_fetch(&c->w->bytes, h->width * n, __ATOMIC_RELAXED);
@@ -134,7 +134,7 @@ static int add_line(sums *t, const char *line, size_t n, const char *path, sgt_e
     if (kept && kept != (uint64_t)documents)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: line %" PRIu64
-                        ": %lld documents, but the lines before it have fields of %" PRIu64,
+                        ": %lld documents, but the lines before it list fields of %" PRIu64,
                         path, t->lines, documents, kept);
     t->files++;
     t->documents += (uint64_t)documents;
@@ -168,7 +168,7 @@ static int verify_sources(const inspect_set *s, const inspect *o, sgt_error *err
     int rc = sgt_file_lines(&f, sgt_path(path, s->path, "sources.jsonl"), err);
     for (size_t n; !rc && (n = sgt_file_line(line, sizeof line, f)) > 0;) {
         t.lines++;
-        if (sgt_stopped(o->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "%s: stopped", path);
+        if (sgt_stopped(o->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "%s: interrupted", path);
         else if (sgt_corpus_is_document(line)) t.kept++;
         else rc = add_line(&t, line, n, path, err);
     }

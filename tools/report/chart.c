@@ -462,7 +462,7 @@ static void put_coinciding(FILE *page, const report *r, const report_figure *g)
 static void put_content(FILE *page, const report *r, const report_figure *g)
 {
     if (is_empty(g)) {
-        fputs("<p class=\"none\">The log has no number to show here.</p>\n", page);
+        fputs("<p class=\"none\">The log has no values for this chart.</p>\n", page);
         return;
     }
     put_legend(page, r, g);

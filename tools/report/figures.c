@@ -191,7 +191,7 @@ static void add_curves(report_figure *g, const report *r)
 }
 
 /* Append to the caption how many steps each point combines, for example: "Each point is the mean of
- * 12 steps, the shade behind it reaches from the lowest to the highest of them." */
+ * 12 steps, and the shaded band shows the lowest and highest of them." */
 static void explain_bins(report_figure *g, const report *r)
 {
     uint64_t most = 0;
@@ -200,11 +200,11 @@ static void explain_bins(report_figure *g, const report *r)
         most = r->runs[i].bins.steps > most ? r->runs[i].bins.steps : most;
         smoothed |= r->runs[i].bins.count >= LEAST_SMOOTHED;
     }
-    if (smoothed) add_caption(g, " The line is smoothed; the faint one behind it is not.");
+    if (smoothed) add_caption(g, " The strong line is smoothed, the faint line behind it is not.");
     if (most > 1)
         add_caption(g,
-                    " Each point is the mean of %s%llu steps, the shade behind it reaches from the "
-                    "lowest to the highest of them.",
+                    " Each point is the mean of %s%llu steps, and the shaded band shows the lowest "
+                    "and highest of them.",
                     r->count > 1 ? "up to " : "", (unsigned long long)most);
 }
 
@@ -248,7 +248,7 @@ static void complete_loss(report_figure *g, const report *r)
     explain_bins(g, r);
     if (most > 1)
         add_caption(g, " A dot is the mean of up to %llu evaluations.", (unsigned long long)most);
-    if (above) add_caption(g, " Cut off: %zu point%s above.", above, above == 1 ? "" : "s");
+    if (above) add_caption(g, " Cut off above: %zu point%s.", above, above == 1 ? "" : "s");
     if (!most) add_caption(g, " There were no evaluations.");
 }
 
@@ -258,9 +258,9 @@ static void complete_loss(report_figure *g, const report *r)
 
 static const report_figure losses[] = {
     {LOSS, .id = "loss-steps", .title = "Loss over steps", .x = REPORT_STEP, .size = REPORT_LARGE,
-     .caption = "Lower is better. The loss is in nats per token (1 nat is 1.44 bits): a model "
-                "that gives every next token a probability of 1/n has a loss of ln n, 10.8 for "
-                "GPT-2's 50,257."},
+     .caption = "Lower is better. The loss is in nats per token (1 nat is 1.44 bits). A model "
+                "that gives each of n tokens the same probability has a loss of ln n: 10.8 for "
+                "GPT-2's 50,257 tokens."},
     {LOSS, .id = "loss-tokens", .title = "Loss over tokens", .x = REPORT_TOKENS, .unnamed = 1,
      .caption = "Lower is better. At the same number of tokens, runs with different batch sizes "
                 "can be compared."},
@@ -397,7 +397,7 @@ static const report_figure steps[] = {
      .column = REPORT_MFU,
      .noisy = 1,
      .zero = 1,
-     .y_label = "of the peak speed",
+     .y_label = "share of the peak speed",
      .y_words = {"", REPORT_PERCENT, ""}},
     {.id = "wait",
      .title = "Waiting for the loader",
@@ -405,7 +405,7 @@ static const report_figure steps[] = {
      .complete = complete_wait,
      .zero = 1,
      .y_room = .01,
-     .y_label = "of a step's time",
+     .y_label = "share of a step's time",
      .y_words = {"", REPORT_PERCENT, ""}},
     {.id = "peak",
      .title = "Peak memory",
@@ -444,7 +444,7 @@ static void put_bytes(FILE *page, double bytes)
  * name. */
 static void put_memory_table(FILE *page, const report *r, const report_run *run)
 {
-    static const char *const titles[] = {"Kind", "Most in use", "Estimate"};
+    static const char *const titles[] = {"Kind", "Peak use", "Estimate"};
     const report_table t = {NULL, "numbers", "Memory by kind", titles, 3, 0};
     if (r->count > 1)
         report_put(page, "<div class=\"card run\">\n<h3>" REPORT_SWATCH "%s</h3>\n", "line",

@@ -161,7 +161,7 @@ static void put_lowest(FILE *page, const report_run *run)
     char step[48];
     put_noise(page, "", run->val_noise, " nats; ");
     if (run->best_val < run->val_loss)
-        fprintf(page, "lowest %.4f, step %s", run->best_val,
+        fprintf(page, "lowest %.4f, at step %s", run->best_val,
                 sgt_format_count(step, sizeof step, (uint64_t)run->best_step));
     else fputs("lower is better", page);
 }
@@ -189,13 +189,13 @@ typedef struct headline {
 static const headline headlines[] = {
     {"Final loss", AT(loss), AT(loss_noise), REPORT_DIGITS, -1, 0, NULL, put_mean},
     {"Validation loss", AT(val_loss), AT(val_noise), REPORT_DIGITS, -1, 1, NULL, put_lowest},
-    {"Bits per byte", AT(val_bits), 0, REPORT_DIGITS, -1, 1, "of validation; lower is better",
-     NULL},
+    {"Bits per byte", AT(val_bits), 0, REPORT_DIGITS, -1, 1,
+     "on the validation data; lower is better", NULL},
     {"Tokens", AT(tokens), 0, REPORT_BIG, 0, 0, NULL, NULL},
-    {"Time in steps", AT(seconds), 0, REPORT_TIME, 0, 0, NULL, put_steps},
+    {"Training time", AT(seconds), 0, REPORT_TIME, 0, 0, NULL, put_steps},
     {"Tokens/s", AT(speed), 0, REPORT_BIG, 1, 0, "higher is better", NULL},
     {"MFU", AT(mfu), 0, REPORT_PERCENT, 1, 0, "of the peak speed", NULL},
-    {"Memory in steps", AT(peak), 0, REPORT_BYTES, 0, 0, NULL, NULL}};
+    {"Peak memory", AT(peak), 0, REPORT_BYTES, 0, 0, NULL, NULL}};
 #undef AT
 enum { HEADLINES = sizeof headlines / sizeof *headlines };
 
@@ -306,12 +306,15 @@ static void put_runs(FILE *page, const report *r)
     report_begin_table(page, &t);
     for (size_t i = 0; i < r->count; i++) put_run_row(page, r, i, columns, count, comparable);
     end_table(page, &t);
-    fprintf(page,
-            "<p class=\"none\">Losses in nats per token, final ones means of the last 1 %% of the "
-            "steps (at least 20): lower is better. Speed and MFU: higher is better. %s</p>\n",
-            comparable ? "Bold: the best of all runs."
-                       : "None is set in bold, because the runs' data differ: their losses cannot "
-                         "be compared.");
+    fprintf(
+        page,
+        "<p class=\"none\">Losses are in nats per token, and lower is better. The final loss is "
+        "the "
+        "mean of the last 1 %% of the steps (at least 20). For speed and MFU, higher is better. "
+        "%s</p>\n",
+        comparable ? "The best value of all runs is bold."
+                   : "No value is bold, because the runs used different data: their losses "
+                     "cannot be compared.");
 }
 
 /* ---- facts about a run; a function writes nothing if its fact is unknown ---- */
@@ -405,7 +408,7 @@ static void put_resumes(FILE *page, const report_run *run)
 {
     size_t n = json_array_size(run->starts), first = n > RESUMES ? n - RESUMES : 1;
     if (first > 1)
-        fprintf(page, "<small>%zu time%s before</small><br>", first - 1, first == 2 ? "" : "s");
+        fprintf(page, "<small>%zu earlier time%s</small><br>", first - 1, first == 2 ? "" : "s");
     for (size_t i = first; i < n; i++) {
         const json_t *step = json_object_get(json_array_get(run->starts, i), "step");
         put_time(page, run, i);
@@ -423,12 +426,12 @@ static void put_sample(FILE *page, const report_run *run)
     json_t *valid = *text ? sgt_json_string(text) : NULL;
     if (valid)
         report_put(page,
-                   "<blockquote>%s</blockquote> <small>%u tokens of the newest checkpoint, as "
-                   "sgt-sample draws them</small>",
+                   "<blockquote>%s</blockquote> <small>%u tokens from the newest checkpoint, with "
+                   "sgt-sample's default options</small>",
                    json_string_value(valid), REPORT_SAMPLE_TOKENS);
     else if (run->sample || *run->no_sample) {
         fputs("<span class=\"none\">none: ", page);
-        put_printable(page, run->sample ? "the model writes nothing but blanks" : run->no_sample);
+        put_printable(page, run->sample ? "the model generated only blanks" : run->no_sample);
         fputs("</span>", page);
     }
     json_decref(valid);
@@ -437,8 +440,8 @@ static void put_sample(FILE *page, const report_run *run)
 static const struct {
     const char *name;
     void (*put)(FILE *page, const report_run *run);
-} facts[] = {{"Model", put_model},  {"Data", put_data},       {"Host", put_host},
-             {"Begun", put_begun},  {"Command", put_command}, {"Resumed", put_resumes},
+} facts[] = {{"Model", put_model},   {"Data", put_data},       {"Host", put_host},
+             {"Started", put_begun}, {"Command", put_command}, {"Resumed", put_resumes},
              {"Sample", put_sample}};
 enum { FACTS = sizeof facts / sizeof *facts };
 
@@ -462,7 +465,7 @@ static void put_about(FILE *page, const report_run *run)
 /* Write a section with the known facts about each of several runs. */
 static void put_origins(FILE *page, const report *r)
 {
-    report_begin_section(page, "cards", "origins", "Origin and sample of each run");
+    report_begin_section(page, "cards", "origins", "Facts about each run");
     for (size_t i = 0; i < r->count; i++) {
         report_put(page, "<div class=\"card run\">\n<h3>" REPORT_SWATCH "%s</h3>\n", "line",
                    (unsigned)i, r->runs[i].name);
@@ -506,9 +509,9 @@ static void put_advice(FILE *page, const report *r, size_t steps)
     }
     if (!items)
         fprintf(page, "<li class=\"fine\">%s</li>\n",
-                steps ? "No fault found: the loss neither diverges, oscillates, spikes nor stays "
+                steps ? "No problem found: the loss does not diverge, oscillate, spike or stay "
                         "flat, and the loader keeps up."
-                      : "None yet: no step has been logged.");
+                      : "No advice yet: no step has been logged.");
     fputs("</ul>\n</section>\n", page);
 }
 
@@ -522,17 +525,18 @@ static void put_notes(FILE *page, const report *r)
         if (!l->count) put_item(page, r, i, 0, "No step has been logged yet.");
         if (l->repeated)
             put_item(page, r, i, 0,
-                     "Lines of the log replaced by later ones of the same steps: %llu.",
+                     "Lines of the log replaced by later lines for the same steps: %llu.",
                      (unsigned long long)l->repeated);
         if (l->damaged)
-            put_item(page, r, i, 0, "Damaged lines of the log left out: %llu.",
+            put_item(page, r, i, 0, "Damaged lines of the log that are not shown: %llu.",
                      (unsigned long long)l->damaged);
-        if (l->half) put_item(page, r, i, 0, "The log's last line was half written.");
+        if (l->half) put_item(page, r, i, 0, "The last line of the log is incomplete.");
         if (r->runs[i].going)
-            put_item(page, r, i, 0,
-                     "The run seems to be training: its log lacks steps, and grew %.0f s ago. This "
-                     "page reloads itself every %d s; run sgt-report again to update it.",
-                     r->runs[i].idle, RELOAD);
+            put_item(
+                page, r, i, 0,
+                "The run seems to be training: it has steps left, and its log grew %.0f s ago. "
+                "To update this page, run sgt-report again; the page reloads every %d s.",
+                r->runs[i].idle, RELOAD);
     }
     fputs("</ul>\n", page);
 }

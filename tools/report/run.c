@@ -32,7 +32,7 @@ static int check_folder(const char *path, sgt_error *err)
         return SGT_OK;
     return sgt_fail(
         err, SGT_EFORMAT,
-        "%s: not a run of sgt-train: it has no log.jsonl (pass the folder that --run named)", path);
+        "%s: not a run of sgt-train: it has no log.jsonl (pass the folder given as --run)", path);
 }
 
 /* ---- log.jsonl; lines that are not a complete entry of a step are counted and skipped ---- */
@@ -166,7 +166,7 @@ static uint64_t program;
 
 static void estimate_memory(report_run *r, const sgt_notice *notice)
 {
-    sgt_error why = {.text = "the run's options are not known"};
+    sgt_error why = {.text = "the run's options are unknown"};
     sgt_model m;
     sgt_train_estimate e;
     sgt_train_options o = {.run = r->path, .program = program};
@@ -179,7 +179,7 @@ static void estimate_memory(report_run *r, const sgt_notice *notice)
     if (estimated) r->estimate = (double)e.total;
     else snprintf(r->no_estimate, sizeof r->no_estimate, "%s", why.text);
     if (known && !estimated)
-        sgt_say(notice, "%s: no estimate of its memory: %s", r->name, why.text);
+        sgt_say(notice, "%s: could not estimate its memory: %s", r->name, why.text);
     if (r->parameters || !known) return;
     if (estimated) r->parameters = sgt_model_parameters(&e.model);
     else if (r->settings.model && sgt_model_named(&m, r->settings.model, NULL) == SGT_OK)
@@ -416,15 +416,15 @@ static void judge_whole(report_run *r, const totals *t)
     if (t->later >= LATER && t->least_later > WORSE * r->best_val)
         advise(r, 0,
                "the validation loss was lowest after step %.0f (%.4g) and has risen to %.4g since: "
-               "the model learns its data by heart (fewer --epochs, more data, or --dropout 0.1)",
+               "the model is overfitting (use fewer --epochs, more data, or --dropout 0.1)",
                r->best_step, r->best_val, r->val_loss);
     else if (sgt_advice_gap(line, sizeof line, loss, noise, r->val_loss, val_noise))
         advise(r, 0, "%s", line);
     if (r->wait > WAITING && r->wait * r->seconds > AT_LEAST)
         advise(r, 0, "%.0f %% of the time was spent waiting for batches: %s", 100 * r->wait,
                r->settings_known && r->settings.loader == SGT_READER_PRELOAD
-                   ? "more --workers"
-                   : "--loader preload or uring, or more --workers");
+                   ? "use more --workers"
+                   : "use --loader preload or uring, or more --workers");
 }
 
 /* ---- the sample of text, which shows what a model with this loss can write ---- */
@@ -466,7 +466,7 @@ int report_run_sample(report_run *r, const sgt_stop *stop, sgt_error *err)
     if (!r->checkpoint) rc = sgt_fail(err, SGT_EFORMAT, "the run has no checkpoint yet");
     else if (r->parameters > MOST_PARAMETERS)
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "the model has more than %d million parameters: use sgt-sample",
+                      "the model has more than %d million parameters: run sgt-sample instead",
                       MOST_PARAMETERS / 1000000);
     if (rc == SGT_OK) rc = sample_model_find(&s.model, r->checkpoint, NULL, NULL, err);
     if (rc == SGT_OK) rc = sample_prompts_read(&s.prompts, &none, &none, err);
@@ -541,7 +541,7 @@ int report_run_open(report_run *r, const char *path, const sgt_notice *notice, s
     sgt_config_default(&r->settings);
     if (!program) program = sgt_memory_resident();
     while (n > 1 && path[n - 1] == '/') n--;
-    if (n >= sizeof r->path) return sgt_fail(err, SGT_EUSAGE, "a path of %zu bytes", n);
+    if (n >= sizeof r->path) return sgt_fail(err, SGT_EUSAGE, "a path of %zu bytes is too long", n);
     memcpy(r->path, path, n);
     sgt_printable(r->name, sizeof r->name, r->path);
     snprintf(r->validation, sizeof r->validation, "%s, validation", r->name);
@@ -549,10 +549,10 @@ int report_run_open(report_run *r, const char *path, const sgt_notice *notice, s
     if (rc < 0) return rc;
     if ((rc = sgt_json_lines(r->path, "log.jsonl", add_row, r, &r->log.half, err)) < 0) return rc;
     if (r->log.damaged)
-        sgt_say(notice, "%s/log.jsonl: %llu damaged line%s left out", r->path,
+        sgt_say(notice, "%s/log.jsonl: skipped %llu damaged line%s", r->path,
                 (unsigned long long)r->log.damaged, r->log.damaged == 1 ? "" : "s");
     sgt_json_lines(r->path, "memory.jsonl", add_memory, r, NULL, NULL);
-    if (parse_options(r, &why) < 0) sgt_say(notice, "%s: left out", why.text);
+    if (parse_options(r, &why) < 0) sgt_say(notice, "the page lacks the options: %s", why.text);
     read_checkpoint(r);
     sgt_json_lines(r->path, "starts.jsonl", add_start, r, NULL, NULL);
     if (r->log.count) estimate_memory(r, notice);

@@ -28,7 +28,7 @@ int sample_vocab_beside(sgt_vocab **out, const char *path, uint32_t n, const cha
     int has = has_vocabulary(path);
     if (!has && (n < SGT_GPT2_IDS || n > GPT2_PADDED))
         return sgt_fail(err, SGT_EUSAGE,
-                        "%s: a vocabulary of %u ids, which is not GPT-2's, and no tokenizer.json "
+                        "%s: the model has %u ids, not GPT-2's vocabulary, and no tokenizer.json "
                         "beside it (%s)",
                         path, n, hint);
     return sgt_vocab_load(out, has ? path : "gpt2", NULL, err);
@@ -41,12 +41,12 @@ int sample_vocab_of_data(sgt_vocab **out, const char *tokenizer, uint64_t finger
         fingerprint ? fingerprint == SGT_GPT2_FINGERPRINT : !tokenizer && n == SGT_GPT2_IDS;
     *out = NULL;
     if (!gpt2 && !tokenizer)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "no tokenizer.json is beside the data");
+        return sgt_fail(err, SGT_EUNSUPPORTED, "the data's folder has no tokenizer.json");
     int rc = sgt_vocab_load(out, gpt2 ? "gpt2" : tokenizer, NULL, err);
     if (rc < 0 || !fingerprint || fingerprint == sgt_vocab_fingerprint(*out)) return rc;
     sgt_vocab_free(*out);
     *out = NULL;
-    return sgt_fail(err, SGT_EUNSUPPORTED, "%s: not the data's vocabulary", tokenizer);
+    return sgt_fail(err, SGT_EUNSUPPORTED, "%s: not the vocabulary of the data", tokenizer);
 }
 
 int sample_has_meta(const char *file)
@@ -78,21 +78,21 @@ static int check_given(const sample_model *m, const char *given, sgt_error *err)
     sgt_vocab_free(own);
     if (same) return SGT_OK;
     return sgt_fail(err, SGT_EUSAGE,
-                    "--vocab %s: not the vocabulary beside the model %s (leave --vocab out)", given,
-                    m->path);
+                    "--vocab %s: not the vocabulary in the model's folder, %s (omit --vocab)",
+                    given, m->path);
 }
 
 static int find_vocab(sample_model *m, const char *given, sgt_error *err)
 {
     uint32_t n = m->shape.vocab;
     int rc = given ? sgt_vocab_load(&m->vocab, given, NULL, err)
-                   : sample_vocab_beside(&m->vocab, m->path, n, "--vocab FILE names its own", err);
+                   : sample_vocab_beside(&m->vocab, m->path, n, "pass it with --vocab FILE", err);
     if (rc == SGT_OK && sgt_vocab_size(m->vocab) > n)
         rc = sgt_fail(err, SGT_EUSAGE,
-                      "%s has %u ids, and the model %s %u: it was trained on another vocabulary "
-                      "(--vocab FILE names it)",
-                      given ? given : "the vocabulary beside it", sgt_vocab_size(m->vocab), m->path,
-                      n);
+                      "%s has %u ids, but the model %s only %u: it was trained with a different "
+                      "vocabulary (pass it with --vocab FILE)",
+                      given ? given : "the vocabulary in its folder", sgt_vocab_size(m->vocab),
+                      m->path, n);
     return rc == SGT_OK && given ? check_given(m, given, err) : rc;
 }
 
