@@ -17,7 +17,7 @@ show() { printf '$ %s\n' "$*" && "$@"; }
 
 no_text() {
     echo "make demo: no text to tokenize: $1" >&2
-    echo "  name a folder with your own: make demo CORPUS=DIR   (a folder of text files, 1 MB or more)" >&2
+    echo "  to use your own text: make demo CORPUS=DIR   (a folder of text files, 1 MB or more)" >&2
     exit 1
 }
 
@@ -27,7 +27,7 @@ no_text() {
 get_jargon_file() {
     [ -e "$DEMO/corpus/done" ] && return
     command -v apt-get > /dev/null && command -v dpkg-deb > /dev/null ||
-        no_text "the package jargon-text comes with apt-get, which is not here"
+        no_text "apt-get, which downloads the package jargon-text, was not found"
     rm -rf "$DEMO/package" "$DEMO/corpus"
     mkdir -p "$DEMO/package/text" "$DEMO/corpus/text"
     root=
@@ -49,7 +49,7 @@ if [ -z "$CORPUS" ]; then
     get_jargon_file
     CORPUS=$DEMO/corpus/text
 elif [ ! -e "$CORPUS" ]; then
-    no_text "$CORPUS is not there"
+    no_text "$CORPUS does not exist"
 fi
 
 say "1. Text to tokens on disk"
@@ -58,14 +58,14 @@ say "1. Text to tokens on disk"
 rm -rf "$DEMO/out" "$DEMO/run"
 show sgt-tokenize --split 5% "$CORPUS" "$DEMO/out"
 
-say "2. Tokens to batches: mmap against preload"
+say "2. Tokens to batches: mmap compared with preload"
 show sgt-bench loader --loader mmap,preload --outputs i32 --batch-size 32 --seq-len 512 --seconds 2 "$DEMO/out"
 
 say "3. Batches to a falling loss: a small GPT-2, from scratch, on this CPU"
 show sgt-train --data "$DEMO/out" --run "$DEMO/run" --model 4x128x4 --loader preload --device cpu --batch-size 10 \
     --seq-len 64 --steps "$STEPS" --lr 3e-3 --warmup 20 --eval-every 20 --save-every 0
 
-say "4. A few words from it: after $STEPS steps it has read little, and writes nonsense"
+say "4. Text from the model: after only $STEPS steps, it is nonsense"
 show sgt-sample --quiet --prompt Hackers --tokens 40 --temperature 1 --top-k 1000 "$DEMO/run" && echo
 
 say "5. The run on one page"
@@ -76,9 +76,9 @@ echo "Open $report in a browser."
 cat << END
 
 Try next, with $B/bin on your PATH:
-  sgt-inspect $DEMO/out --decode 0:80            what is in the shards
-  sgt-inspect $DEMO/run                          what is in the run
-  sgt-train --data $DEMO/out --run $DEMO/run --resume --steps 400   go on where it stopped
-  sgt-sample $DEMO/run --prompt Hackers          what it has learnt; more after more steps
+  sgt-inspect $DEMO/out --decode 0:80            the text of the first 80 tokens
+  sgt-inspect $DEMO/run                          losses, checkpoints and options of the run
+  sgt-train --data $DEMO/out --run $DEMO/run --resume --steps 400   continue up to step 400
+  sgt-sample $DEMO/run --prompt Hackers          text from the model, better after more steps
   sgt-tokenize your-text/ out/ && sgt-train --loader preload --model 6x384x6
 END

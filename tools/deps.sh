@@ -64,13 +64,13 @@ expected=
 
 if ! have apt-get; then
     [ -n "$packages" ] || exit 0
-    echo "sgt needs these packages (Debian's names), and there is no apt-get here to install them: $packages" >&2
+    echo "sgt needs these packages (Debian's names), but apt-get was not found to install them: $packages" >&2
     exit 1
 fi
 sudo=
 if [ "$(id -u)" -ne 0 ]; then
     have sudo || [ -z "$packages" ] || {
-        echo "sgt needs these packages: run as root: apt-get install $packages" >&2
+        echo "sgt needs more packages (run as root: apt-get install $packages)" >&2
         exit 1
     }
     sudo=sudo
@@ -92,7 +92,7 @@ needed() {
     if apt install $packages || { apt update && apt install $packages; }; then
         left=$(missing | tr '\n' ' ')
         [ -z "$left" ] && echo '  installed' && return 0
-        echo "apt-get succeeded, yet ${CC:-cc} still does not find these: $left" >&2
+        echo "apt-get succeeded, but what these packages provide is still not found: $left" >&2
         exit 1
     fi
     tail -5 "$log" >&2
@@ -105,7 +105,7 @@ needed() {
 extra() {
     [ -n "$expected" ] || return 0
     [ -z "$sudo" ] || { have sudo && sudo='sudo -n'; } || return 0
-    echo "installing with apt-get what sgt uses if it is there: $expected"
+    echo "installing optional packages with apt-get: $expected"
     apt update
     # shellcheck disable=SC2086
     apt install $expected && echo '  installed' && return
@@ -113,7 +113,7 @@ extra() {
     for package in $expected; do
         apt install "$package" || left_out="$left_out $package"
     done
-    echo "apt-get could not install, and sgt works without:$left_out"
+    echo "apt-get could not install these optional packages:$left_out"
 }
 
 needed

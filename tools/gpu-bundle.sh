@@ -33,7 +33,7 @@ fi
 cat > "$out/README" << 'END'
 tools/gpu-check.sh --budget 560 runs all checks on this machine's GPU; --help lists its parts. Programs by hand:
     LD_LIBRARY_PATH=lib bin/sgt-train --device cuda --data data/shards --run run
-with the folders of cuBLAS and cuDNN on that path too, where the system does not know them.
+If the system does not find cuBLAS or cuDNN, add their folders to LD_LIBRARY_PATH.
 END
 
 find "$out" -type f -printf '%s\n' |

@@ -56,4 +56,4 @@ uninstall:                             ## remove what install put there
 	$(Q)[ -n "$(DESTDIR)" ] || ldconfig 2> /dev/null || true
 
 gpu-bundle: $(if $(HAVE_NVCC),need-packages programs cuda $(B)/tests/check-cuda-device) ## what tools/gpu-check.sh needs on a machine with a GPU, in build/gpu-bundle
-	@$(if $(HAVE_NVCC),tools/gpu-bundle.sh $(B),echo 'no $(NVCC), which compiles what the bundle is for' >&2; exit 1)
+	@$(if $(HAVE_NVCC),tools/gpu-bundle.sh $(B),echo '$(NVCC) was not found, but the bundle needs it' >&2; exit 1)

@@ -24,8 +24,8 @@ stdout_has 'Open build/demo/report.html in a browser.'
 grep -q '<svg' build/demo/report.html || fail "the page has no picture"
 
 run 1 "$ROOT/tools/demo.sh" build nowhere
-stderr_is 'make demo: no text to tokenize: nowhere is not there
-  name a folder with your own: make demo CORPUS=DIR   (a folder of text files, 1 MB or more)'
+stderr_is 'make demo: no text to tokenize: nowhere does not exist
+  to use your own text: make demo CORPUS=DIR   (a folder of text files, 1 MB or more)'
 
 # make builds each program that the demo runs or names. A folder's name may have a space.
 names=$(grep -oE 'sgt-[a-z]+' "$ROOT/tools/demo.sh" | sort -u)
@@ -38,7 +38,7 @@ mkdir tools
 for tool in sh cat tr sed awk id mkdir rm tail head gzip split grep; do ln -s "$(command -v $tool)" tools/$tool; done
 rm -rf build/demo
 run 1 env PATH="$PWD/tools" "$ROOT/tools/demo.sh" build
-stderr_has 'make demo: no text to tokenize: the package jargon-text comes with apt-get, which is not here'
+stderr_has 'make demo: no text to tokenize: apt-get, which downloads the package jargon-text, was not found'
 for tool in apt-get dpkg-deb sudo; do
     printf '#!/bin/sh\necho "E: no network"\nexit 100\n' > tools/$tool
     chmod +x tools/$tool

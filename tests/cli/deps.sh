@@ -20,7 +20,7 @@ run 1 env PATH="$PWD/bin" CC=cc "$deps" build --missing
 stdout_is "$all"
 run 1 env PATH="$PWD/bin" CC=cc "$deps" build
 stdout_is ''
-stderr_is "sgt needs these packages (Debian's names), and there is no apt-get here to install them: $all"
+stderr_is "sgt needs these packages (Debian's names), but apt-get was not found to install them: $all"
 run 2 env PATH="$PWD/bin" make -C "$ROOT" --no-print-directory CC=cc B="$PWD/build" need-packages
 stderr_has "sgt needs these packages: $all (make deps installs them)"
 
@@ -74,8 +74,8 @@ for tool in clang clang-tidy clang-format shellcheck chromium zsh fish mpirun mp
     printf '#!/bin/sh\n' > bin/$tool && chmod +x bin/$tool
 done
 run 0 env PATH="$PWD/bin" CC=cc "$deps" all
-stdout_is 'installing with apt-get what sgt uses if it is there: cppcheck mandoc lowdown fio
-apt-get could not install, and sgt works without: cppcheck'
+stdout_is 'installing optional packages with apt-get: cppcheck mandoc lowdown fio
+apt-get could not install these optional packages: cppcheck'
 [ "$(cat all.log)" = 'update
 install cppcheck mandoc lowdown fio
 install cppcheck

@@ -233,7 +233,7 @@ stdout_has 'info --variant none, B=12, to base: 1.000 times' # the base, without
 ! grep -q pdl .stdout || fail 'only bulk and rows were named'
 gpu 0 '' --budget 120 curves first ab pdl --skip 'attention own' --skip 'own attention'
 check 'what is named, in the order of the table' test "$(ends)" = 'first 12 ab 86 curves 120'
-stdout_has 'left curve in bf16, own attention: --skip own attention'
+stdout_has 'skipped curve in bf16, own attention: --skip own attention'
 ran_like "$step 12 .* --variant default,pdl --json$"
 gpu 0 '' more
 for p in fp16 tf32 fp32; do ran_like "sgt-train .* --device cuda .* --precision $p --attention auto( |$)"; done

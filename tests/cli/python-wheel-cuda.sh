@@ -18,7 +18,7 @@ make_wheel() { # FILES
     (cd source/cuda && SGT_CUDA_FILES=$1 "$python" -m hatchling build --target wheel --directory "$OLDPWD/wheel")
 }
 run 1 make_wheel "$PWD/source"
-stderr_has 'has no libsgt-cuda.so: make wheel builds it where nvcc is'
+stderr_has 'has no libsgt-cuda.so (with nvcc, make wheel builds it)'
 run 0 make_wheel "$PWD/files"
 version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' source/sgtokens/__init__.py)
 wheel=$(echo wheel/sgtokens_cuda-"$version"-py3-none-manylinux_2_*_x86_64.whl)
@@ -33,7 +33,7 @@ run 0 "$python" -m venv --without-pip v
 run 0 "$python" -m pip --python v/bin/python install --quiet --no-deps --no-index "$wheel"
 exists v/lib/sgt/libsgt-cuda.so
 run 1 env PATH=/usr/bin:/bin v/bin/python -m sgtokens_cuda
-stderr_is 'sgtokens-cuda: no sgt-train here (pip install the wheel sgtokens)'
+stderr_is 'sgtokens-cuda: no sgt-train (pip install the wheel sgtokens)'
 cp "$BIN/../host/bin/sgt-train" v/bin
 v/bin/python -m sgtokens_cuda > .stdout 2> .stderr || true # some paths need NVIDIA's libraries
 stdout_matches 'attention own +ok'

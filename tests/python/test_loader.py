@@ -303,7 +303,7 @@ def test_state_survives_json_ranks_reader_and_batch(load):
         ({"seq": 64}, "sequence length is 32 but was 64"),
         ({"rows": 3}, "not a multiple of the batch size"),
         ({"hash": "00"}, "the data has hash"),
-        ({"version": 9}, "of version 9"),
+        ({"version": 9}, "has version 9"),
         ({"hash": None}, "damaged"),
         ({"sampling": "none"}, "damaged: sampling 'none': expected one of shuffle"),
         ({"rows": 1 << 70}, "damaged: rows: 1180591620717411303424 is out of range"),
@@ -362,7 +362,7 @@ def test_packed_rows_begin_with_documents(load, folder):
     assert data.packing["documents"] == (np.concatenate(tokens_of(folder)) == 50256).sum()
     for x, _y, where in data:
         assert (x[:, 0] == 50256).all() and (x[where.positions == 0] == 50256).all()
-    with pytest.raises(AttributeError, match="^packing: the sampling is shuffle, not packed$"):
+    with pytest.raises(AttributeError, match="^packing: needs sampling='packed', not 'shuffle'$"):
         load().packing  # noqa: B018
     assert not hasattr(load(), "packing")
 
@@ -405,7 +405,7 @@ def test_mix_and_paths(folder, load, tmp_path):
         ({"batch": 2.5}, TypeError, "batch: expected an integer, not float"),
         ({"epochs": -1}, sgtokens.UsageError, "epochs: -1 is out of range"),
         ({"split": None}, TypeError, "split: expected a str, not NoneType"),
-        ({"split": "v\0al"}, sgtokens.UsageError, "holds a NUL"),
+        ({"split": "v\0al"}, sgtokens.UsageError, "contains a NUL"),
         ({"rank": 0, "ranks": 3}, sgtokens.UsageError, "3"),
         ({"rank": 1}, sgtokens.UsageError, "give both or neither"),
         ({"seq": 10**9}, sgtokens.Error, "1000000001|1000000000"),
@@ -427,7 +427,7 @@ def test_too_many_batches_at_once(load, count):
 def test_errors_are_of_pythons_kinds_too():
     with pytest.raises(OSError, match="nowhere: No such file .*sgt-tokenize makes a folder"):
         sgtokens.Loader("nowhere")
-    with pytest.raises(ValueError, match="holds a NUL"):
+    with pytest.raises(ValueError, match="contains a NUL"):
         sgtokens.Loader("nowhere\0")
     assert issubclass(sgtokens.OutOfMemoryError, MemoryError)
     assert issubclass(sgtokens.FormatError, ValueError)

@@ -111,9 +111,9 @@ def test_tiktokens_methods():
             t.decode(wrong)
     with pytest.raises(sgtokens.FormatError, match="50257"):
         t.decode([50257])
-    with pytest.raises(sgtokens.UsageError, match="holds a NUL"):
+    with pytest.raises(sgtokens.UsageError, match="contains a NUL"):
         sgtokens.Tokenizer(pattern="a+|b\0")
-    with pytest.raises(sgtokens.UsageError, match="holds a NUL"):
+    with pytest.raises(sgtokens.UsageError, match="contains a NUL"):
         t.save("folder\0")
     with pytest.raises(TypeError, match="pattern: expected a str, not int"):
         sgtokens.Tokenizer(pattern=5)
@@ -231,9 +231,9 @@ def test_tokenize(tmp_path):
     for wrong, error, says in (
         ({"format": "xml"}, sgtokens.UsageError, "format 'xml': expected one of auto"),
         ({"threads": "2"}, TypeError, "threads: expected an integer, not str"),
-        ({"field": "te\0xt"}, sgtokens.UsageError, "holds a NUL"),
+        ({"field": "te\0xt"}, sgtokens.UsageError, "contains a NUL"),
         ({"field": 5}, TypeError, "field: expected a str, not int"),
-        ({"keep_fields": "url\0"}, sgtokens.UsageError, "holds a NUL"),
+        ({"keep_fields": "url\0"}, sgtokens.UsageError, "contains a NUL"),
         ({"split": "x%"}, sgtokens.UsageError, "split 'x%': expected a percentage or fraction, such as '1%' or 0.01"),
         ({"split": [1]}, sgtokens.UsageError, "split .1.: expected a percentage"),
         ({"split": True}, sgtokens.UsageError, "split True: expected a percentage"),

@@ -62,7 +62,7 @@ attempt() { # NAME SECONDS COMMAND...
     todo "$name" || return 1
     command -v "$1" > /dev/null || { result skip "$name" "$1 was not found" && return 1; }
     seconds=$(left)
-    [ "$seconds" -gt 5 ] || { result cut "$name" "no time was left for it" && return 1; }
+    [ "$seconds" -gt 5 ] || { result cut "$name" "no time was left in this part" && return 1; }
     if [ "$most" -gt 0 ] && [ "$most" -lt "$seconds" ]; then seconds=$most; else most=0; fi
     libraries=$our_path
     [ "$1" != "$PYTHON" ] || libraries=$system_path # Python keeps its own libraries
@@ -84,8 +84,8 @@ tell_end() {
     0) return 0 ;;
     77) result skip "$name" "$(echo "$both" | sed -n 's/^SKIP[^:]*: //p' | head -1)" && return 1 ;;
     124 | 137)
-        if [ "$most" -gt 0 ]; then result fail "$name" "no end within $most s"
-        else result cut "$name" "the part's time was over after $seconds s of it" "$(document)"; fi
+        if [ "$most" -gt 0 ]; then result fail "$name" "did not end within $most s"
+        else result cut "$name" "stopped after $seconds s, because the part's time was over" "$(document)"; fi
         ;;
     *)
         if why=$(echo "$both" | grep -E "$lacks"); then result skip "$name" "$(echo "$why" | tail -1)" && return 1; fi
@@ -157,7 +157,7 @@ figure() { # NAME VALUE UNIT [SENSE FLOOR GOAL]
 
 is_left_out() { # NAME: by --skip
     skip=$(echo "$1" | grep -oFf "$work/skips" | head -1)
-    [ -n "$skip" ] && echo "left $1: --skip $skip"
+    [ -n "$skip" ] && echo "skipped $1: --skip $skip"
 }
 
 kept() { grep -sF "\"name\": $(quote "$1"), \"text\"" "$json" | tail -1; }     # NAME

@@ -35,7 +35,7 @@ class Hook(BuildHookInterface[Any]):
         libraries = sorted((built / "lib").glob("lib*.so.*"))
         programs = sorted((built / "bin").glob("sgt-*"))
         if len(libraries) != 2 or not programs:
-            raise RuntimeError(f"{built} is incomplete or old (remove it; make wheel-files)")
+            raise RuntimeError(f"{built} is incomplete or old (remove it, then make wheel-files)")
         for file in libraries:
             build_data["force_include"][str(file)] = f"sgtokens/lib/{file.name}"
         for file in programs:

@@ -66,4 +66,4 @@ wheel-files: need-packages $(PROGRAMS:%=$(W)/bin/%) $(PUBLIC:%=$(W)/lib/libsgt-%
 wheel: wheel-files $(ARM_FILES) $(WHEEL_CUDA) ## the Python wheels and the sdist, in build/wheel (hatchling and auditwheel from PyPI)
 	@$(if $(WHEEL_CUDA),SGT_CUDA_FILES=$(realpath $(dir $(firstword $(WHEEL_CUDA))))) \
 	    tools/python/wheel.sh $(B) $(W) $(ARM_FILES)
-	@$(if $(ARM_FILES),:,echo 'no $(ARM)-gcc (tools/deps.sh all): left out the wheel for aarch64')
+	@$(if $(ARM_FILES),:,echo 'skipped the wheel for aarch64: no $(ARM)-gcc (tools/deps.sh all installs it)')

@@ -42,6 +42,6 @@ for wheel in "$build"/wheel/*.whl; do
     PATH=$venv/bin:$PATH "$venv/bin/python" -m auditwheel show "$wheel" > "$log" 2>&1 || { cat "$log" >&2 && exit 1; }
     found=$(tr '\n' ' ' < "$log" | sed -nE 's/.*following platform tag: *"([a-z0-9_]*)".*/\1/p')
     [ "$(printf '%s\n' "$found" "$tag" | sort -V | tail -1)" = "$tag" ] ||
-        { cat "$log" >&2 && echo "auditwheel does not agree with the tag $tag" >&2 && exit 1; }
+        { cat "$log" >&2 && echo "auditwheel says that the wheel does not fit its tag, $tag" >&2 && exit 1; }
 done
 ls "$build"/wheel/*

@@ -23,7 +23,7 @@ class Hook(BuildHookInterface[Any]):
         library = folder / "libsgt-cuda.so"
         if not library.is_file():
             raise RuntimeError(
-                f"{folder} has no libsgt-cuda.so: make wheel builds it where nvcc is"
+                f"{folder} has no libsgt-cuda.so (with nvcc, make wheel builds it)"
             )
         build_data["shared_data"][str(library)] = f"lib/sgt/{library.name}"
         build_data["pure_python"] = False

@@ -233,7 +233,7 @@ class Loader:
         documents, tokens of the documents, and tokens that were cropped."""
         info, sampling = self._described, self._settings["sampling"]
         if sampling != "packed":
-            raise AttributeError(f"packing: the sampling is {sampling}, not packed")
+            raise AttributeError(f"packing: needs sampling='packed', not {sampling!r}")
         found = info.windows_per_epoch, info.documents, info.packed_tokens, info.cropped
         return dict(zip(("rows", "documents", "tokens", "cropped"), map(int, found)))
 
@@ -281,7 +281,7 @@ class Loader:
         """Continue at this batch."""
         batch = operator.index(batch)
         if not 0 <= batch <= _U64:
-            raise UsageError(f"batch {batch}: batches are numbered from 0, in 64 bits")
+            raise UsageError(f"batch {batch}: must be from 0 to 2**64 - 1")
         self._ready()
         with self._lock:
             self._position = batch
@@ -299,7 +299,7 @@ class Loader:
         if device is not None:
             torch = self._made_of().torch
             if not torch:
-                raise UsageError("to: needs torch's tensors, but these batches are numpy's arrays")
+                raise UsageError("to: needs torch tensors, but the batches are numpy arrays")
             device = torch.device(device)
             if device.type == "cuda" and not torch.cuda.is_available():
                 raise UnsupportedError(f"to: device {device}: torch finds no GPU")
@@ -353,17 +353,17 @@ class Loader:
         if not isinstance(index, slice):
             return self._read(operator.index(index))
         if self._settings["documents"]:
-            raise TypeError("a slice of batches has no documents: take batches one by one")
+            raise TypeError("slices need documents=False: take the batches one by one")
         if index.step not in (None, 1) or index.stop is None:
-            raise TypeError("a slice of batches needs an end, and step 1")
+            raise TypeError("a slice of batches needs an end and a step of 1")
         first, end = operator.index(index.start or 0), operator.index(index.stop)
         if end < 0:
-            raise IndexError(f"batches up to {end}: batches are numbered from 0")
+            raise IndexError(f"slice up to {end}: the end must not be negative")
         return self._read(first, max(end - first, 0))
 
     def _read(self, first: int, *count: int) -> Tuple[Any, ...]:
         if not 0 <= first <= _U64:
-            raise IndexError(f"batch {first}: batches are numbered from 0, in 64 bits")
+            raise IndexError(f"batch {first}: must be from 0 to 2**64 - 1")
         native, kind = self._ready(), self._made_of()
         buffer = Buffer(kind, *count)
         with self._lock:
@@ -400,7 +400,7 @@ class Loader:
             name = type(state).__name__
             raise TypeError(f"state: expected a dict as state_dict returns, not {name}")
         if state.get("version") != VERSION:
-            raise UsageError(f"the state is of version {state.get('version')}, not {VERSION}")
+            raise UsageError(f"the state has version {state.get('version')}, not {VERSION}")
         native, next_ = self._ready(), c_uint64()
         try:
             fields = {name: state[name] for name in ("rows", "tokens", "seed", "seq", "pad")}

@@ -371,7 +371,7 @@ def text_of(name: str, text: Union[str, bytes]) -> bytes:
     if not isinstance(data, bytes):
         raise TypeError(f"{name}: expected a str, not {type(text).__name__}")
     if 0 in data:
-        raise UsageError(f"{name}: {text!r} holds a NUL")
+        raise UsageError(f"{name}: {text!r} contains a NUL")
     return data
 
 

@@ -20,5 +20,5 @@ def self_check() -> int:
     try:
         return subprocess.run([program, "--self-check", "--device", "cuda"]).returncode
     except FileNotFoundError:
-        print("sgtokens-cuda: no sgt-train here (pip install the wheel sgtokens)", file=sys.stderr)
+        print("sgtokens-cuda: no sgt-train (pip install the wheel sgtokens)", file=sys.stderr)
         return 1

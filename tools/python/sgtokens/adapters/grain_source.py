@@ -22,7 +22,7 @@ class Source:
     def __getitem__(self, record: SupportsIndex) -> Dict[str, Any]:
         k = record.__index__()
         if not 0 <= k < len(self):
-            raise IndexError(f"record {k}: there are {len(self)}")
+            raise IndexError(f"record {k}: there are only {len(self)}")
         x, y = self.data[k][:2]
         return {"inputs": x, "targets": y}
 
