@@ -17,8 +17,8 @@ int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_out_request *r,
 int sgt_pipeline_check(const sgt_manifest *m, const sgt_corpus *c, const sgt_tokenize_options *o,
                        sgt_error *err);
 /* Publish the set that m describes in the output folder. If another layout is requested, first
- * convert the shards in o->shards to that layout. All fields of *result but bytes_read and seconds
- * are filled in. The call sets m's vocabulary fields, and uses m->options, which is NULL when it
+ * convert the shards in out->shards to that layout. Fill in all fields of *result but bytes_read
+ * and seconds. The call sets m's vocabulary fields, and uses m->options, which is NULL when it
  * returns. */
 int sgt_pipeline_publish(sgt_out *out, sgt_manifest *m, const sgt_out_request *r,
                          sgt_tokenize_result *result, sgt_error *err);

@@ -50,8 +50,10 @@ typedef struct sgt_encoder sgt_encoder;
 /* Load a vocabulary of at most 1,048,576 ids, and check the complete file. The caller frees *out. A
  * loaded vocabulary gives the same ids as tiktoken's encode_ordinary, and as Hugging Face's encode
  * for text without added tokens. Return SGT_EUSAGE for an invalid pattern, SGT_EFORMAT for an
- * invalid file. path: "gpt2", which is built in; a file: tokenizer.json, merges.txt, vocab.json,
- * NAME.tiktoken or tekken.json; or a folder with such files (manual: VOCABULARIES).
+ * invalid file.
+ *
+ * path: "gpt2", which is built in; a file: tokenizer.json, merges.txt, vocab.json, NAME.tiktoken or
+ * tekken.json; or a folder with such files (manual: VOCABULARIES).
  *
  * pattern: how text is split before merging:
  * - gpt2, cl100k, o200k, llama3, qwen2 or nanochat: the split rule with this name

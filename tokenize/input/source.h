@@ -36,8 +36,9 @@
 
 typedef struct sgt_source sgt_source;
 
-/* Create a source for file f. The file is opened at the first read. A request of `stop` or `cancel`
- * ends the waiting for a stream, with SGT_ESTOPPED. f and both stops must outlive the source. */
+/* Create a source for file f. The file is opened at the first read. If `stop` or `cancel` is
+ * requested, waiting for a stream ends with SGT_ESTOPPED. f and both stops must outlive the
+ * source. */
 int sgt_source_open(sgt_source **out, const sgt_corpus_file *f, const sgt_stop *stop,
                     const sgt_stop *cancel, sgt_error *err);
 

@@ -58,7 +58,7 @@ int sgt_pieces_add_all(sgt_pieces *p, const sgt_pieces *other, sgt_error *err);
 #define SGT_MERGES_FIRST 257u
 
 /* Train a vocabulary of `size` tokens, and add its tokens and merges to *parts, which must be
- * empty. Return 0 or a negative SGT_E*: SGT_ESTOPPED if `stop` was requested.
+ * empty. Return 0 or a negative SGT_E*, such as SGT_ESTOPPED if `stop` was requested.
  *
  * Memory: at most 32 bytes for each distinct piece, and 28 bytes for each byte of these pieces: 4
  * for the byte's token, 8 for the pair that begins there, and 16 for pairs that merges create

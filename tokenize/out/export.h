@@ -38,8 +38,8 @@ typedef struct sgt_export {
 extern const char *const sgt_layout_names[], *const sgt_layout_says[2][4];
 
 /* Return the options that a set has after its conversion to this layout, as JSON text allocated
- * with malloc, or NULL if out of memory. For sgt's own layout, these are `options` itself. For any
- * other layout, shard_tokens is removed and "shards" is added. */
+ * with malloc, or NULL if out of memory. For sgt's own layout, they equal `options`. For any other
+ * layout, shard_tokens is removed and "shards" is added. */
 char *sgt_export_options(const char *options, sgt_layout layout);
 
 /* Write the files of the new set into e->work and flush them to disk. Their names are temporary,
@@ -48,7 +48,7 @@ char *sgt_export_options(const char *options, sgt_layout layout);
 int sgt_export_write(const sgt_export *e, sgt_manifest *to, sgt_error *err);
 
 /* Rename the files to their final names in `out`, each .idx before its .bin. Before that, write the
- * manifest into `work`: if this run is killed, the next run reads from it which files to remove. */
+ * manifest into `work`: if this run is killed, a run that starts over finds their names there. */
 int sgt_export_move(const char *work, const char *out, const sgt_manifest *to, sgt_error *err);
 
 /* Copy the file `name` from folder `from` to folder `to`, and flush the copy to disk. */

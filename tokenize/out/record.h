@@ -22,7 +22,7 @@ typedef struct sgt_dedup_record {
 typedef struct sgt_record sgt_record;
 
 /* Create an sgt_record that continues at the position in out->journal. All arguments must outlive
- * it. If o->dedup is set, a record of each document is also written, to find duplicates by
+ * it. If o->dedup is set, also write a record of each document, by which duplicates are found
  * (dedup.h). */
 int sgt_record_open(sgt_record **r, const sgt_out *out, const sgt_corpus *c, const sgt_vocab *v,
                     const sgt_tokenize_options *o, sgt_error *err);

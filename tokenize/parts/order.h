@@ -54,10 +54,10 @@ typedef struct sgt_order_request {
     /* rank: index of this rank among the ranks that write shards at the same time; ranks: number of
      * these ranks */
     uint32_t rank, ranks;
-    /* Maximum number of bytes of the split's tokens and the lists of its documents with which
-     * documents are read directly from the parts, in random order. Up to this limit, the tokens
-     * stay in the page cache. It is 0 (never) if the ranks run on several machines, which share no
-     * page cache. */
+    /* Limit in bytes for reading documents directly from the parts, in random order. The tokens of
+     * the split and the lists of its documents together must not exceed it, so that the tokens stay
+     * in the page cache. 0: never, because the ranks run on several machines, which share no page
+     * cache. */
     uint64_t memory;
     const sgt_stop *stop;
     /* called with the number of tokens copied into buckets since the previous call; may be NULL */

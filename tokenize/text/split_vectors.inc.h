@@ -2,16 +2,16 @@
  *
  * Before including this file, a level defines the type bytes64 (the 64 bytes of a block) and these
  * functions:
- *     load(p)                bytes from p on
+ *     load(p)                the 64 bytes at p
  *     table(p)               the 16 bytes at p, repeated
- *     look_up(table, index)  bytes; the indices are below 16
+ *     look_up(table, index)  the byte of `table` at each index; indices are below 16
  *     with(v, x)             the bits of v that are set in x
  *     halved(v, n)           each byte shifted right by n; may move in bits of the next byte
  *     twice(v)               each byte times two
- *     top_bits(v)            mask
- *     equal(v, x)            mask
+ *     top_bits(v)            mask of the bytes whose top bit is set
+ *     equal(v, x)            mask of the bytes that equal x
  *     within(v, from, count) mask of the unsigned bytes from ... from + count - 1
- *     has(v, bit)            mask; each byte of `bit` has one bit
+ *     has(v, bit)            mask of the bytes in which the one bit of `bit`'s byte is set
  *     look_two(p, valid, v, found)   classifies the two-byte characters and adds their classes to
  *                            *found. p: the block; valid: mask of the characters' first bytes;
  *                            v[i]: the 64 bytes that begin i bytes after the start of the block
