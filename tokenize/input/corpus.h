@@ -168,6 +168,7 @@ typedef struct sgt_corpus_counts {
 /* Return the line of sources.jsonl for file i, allocated with malloc, or NULL if out of memory. If
  * `counts` is NULL, return only the beginning of the line, with these members:
  * "path", "size"
+ * "format"         if the file was recognized as JSONL by its first lines
  * "range"          if only a part of the file is read: the range of its bytes
  * "mtime", "stat"  if `stamped` is set; "stat" is a hash of inode and modification time in hex,
  *                 which shows if the file has been changed (feed.h) */

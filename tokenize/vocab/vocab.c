@@ -490,7 +490,7 @@ static int ids_imply_merges(const sgt_vocab *v)
  * - the rule's text;
  * - if the ids do not imply the merges, the number of merges and the two ids of each merge.
  *
- * Numbers have 32 bits, little-endian. */
+ * Numbers have 32 bits, little-endian. If merges are hashed, the seed is 1 if v->wholes is set. */
 int sgt_vocab_set_fingerprint(sgt_vocab *v, sgt_error *err)
 {
     const uint32_t count = v->made - 256;
