@@ -37,7 +37,7 @@ def test_a_text_is_not_tokens(tmp_path):
     """Text is read as tokens only if raw= is given."""
     book = tmp_path / "book.txt"
     book.write_text("It was the best of times. " * 100)
-    with pytest.raises(sgtokens.FormatError, match=r"book.txt: text, not 16-bit tokens \(sgt-tokenize"):
+    with pytest.raises(sgtokens.FormatError, match=r"book.txt: text, not 16-bit tokens \(tokenize it with sgt-tokenize"):
         sgtokens.Loader(book, batch=2, seq=4)
     for raw in 16, True:
         x, _ = sgtokens.Loader(book, batch=2, seq=4, raw=raw, arrays="numpy", sampling="sequential")[0]
@@ -425,7 +425,7 @@ def test_too_many_batches_at_once(load, count):
 
 
 def test_errors_are_of_pythons_kinds_too():
-    with pytest.raises(OSError, match="nowhere: No such file .*sgt-tokenize makes a folder"):
+    with pytest.raises(OSError, match="nowhere: No such file .*make a folder of shards with sgt-tokenize"):
         sgtokens.Loader("nowhere")
     with pytest.raises(ValueError, match="contains a NUL"):
         sgtokens.Loader("nowhere\0")
