@@ -74,7 +74,7 @@ for how in wrong:wrong crash:crashed hang:hung error:failed; do
     paths=10
     [ $last = cupti ] || paths=9
     [ "$(grep -c "  ${how#*:}  " .stdout)" -eq $paths ] || fail "not $paths paths that are ${how#*:}"
-    stderr_is "sgt-train: self-check: $paths of 11 paths are out"
+    stderr_is "sgt-train: self-check: $paths of 11 paths did not pass"
 done
 row 'attention own' 'failed   the device: an illegal memory access was encountered .*'
 
@@ -236,7 +236,7 @@ rm -rf cache
 run 0 env SGT_HOST_FAULT=attention_kernel:wrong sgt-train $cuda --run r --force --quiet
 rm -rf cache
 run 0 env SGT_HOST_FAULT=cudnn:crash sgt-train $cuda --run r --resume --steps 2 --quiet
-stderr_matches "^sgt-train: continuing with cuda, sm_90, our attention, .*; the checkpoint is from cuda, sm_90, cuDNN's attention, "
+stderr_matches "^sgt-train: continuing with cuda, sm_90, our attention, .*, but the checkpoint is from cuda, sm_90, cuDNN's attention, "
 
 # ---- two ranks: one checks, and both use its verdicts. Without NCCL the
 # run is refused with one message ----

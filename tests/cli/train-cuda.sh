@@ -65,11 +65,11 @@ run 0 sgt-train $options $fp32 $documents 2 --device cuda --run cuda-documents
 close cpu-documents cuda-documents
 run 0 sgt-train $options $fp32 --device cpu --run from-cpu --steps 2
 run 0 sgt-train $options $fp32 --device cuda --run from-cpu --resume
-stderr_matches '^sgt-train: continuing with cuda, sm_90, .*; the checkpoint is from cpu, '
+stderr_matches '^sgt-train: continuing with cuda, sm_90, .*, but the checkpoint is from cpu, '
 close cpu from-cpu
 run 0 sgt-train $options $fp32 --device cuda --run from-cuda --steps 2
 run 0 sgt-train $options $fp32 --device cpu --run from-cuda --resume
-stderr_matches '^sgt-train: continuing with cpu, .*; the checkpoint is from cuda, sm_90, '
+stderr_matches '^sgt-train: continuing with cpu, .*, but the checkpoint is from cuda, sm_90, '
 close cpu from-cuda
 
 # A resume on a CPU drops the options that only CUDA has, unless the command line gives them. Back
