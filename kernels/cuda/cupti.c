@@ -293,7 +293,7 @@ static int stop(sgt_error *err)
     for (size_t i = 0; i < KINDS; i++)
         if ((got = api.disable(kinds[i])) != SGT_CUPTI_SUCCESS) rc = got;
     if ((got = api.flush(SGT_CUPTI_FLUSH_FORCED)) != SGT_CUPTI_SUCCESS) rc = got;
-    return check(rc, "switching off", err);
+    return check(rc, "ending the recording", err);
 }
 
 /* Close p. If CUPTI returns a buffer after this, `complete` frees the buffer. */
@@ -315,10 +315,12 @@ void sgt_cupti_close(sgt_cupti *p)
 int sgt_cupti_begin(sgt_cupti *p, sgt_error *err)
 {
     int rc = SGT_OK;
-    p->count = 0;
     /* reading CUPTI's count of lost records resets it to 0 */
-    api.dropped(NULL, 0, &p->lost);
-    p->lost = 0;
+    size_t earlier;
+    api.dropped(NULL, 0, &earlier);
+    pthread_mutex_lock(&process.lock);
+    p->count = p->lost = 0;
+    pthread_mutex_unlock(&process.lock);
     for (size_t i = 0; i < KINDS && rc == SGT_OK; i++)
         rc = check(api.enable(kinds[i]), "switching on", err);
     if (rc < 0) stop(NULL);

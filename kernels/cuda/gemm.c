@@ -536,9 +536,8 @@ static int try_candidates(sgt_cuda_gemm *p, const sgt_lt_result *candidates, int
         rc = best ? SGT_OK : t.failure; /* *err describes the last failure */
     } else if (rc == SGT_ENOMEM) {
         if (!o->unverified)
-            sgt_say(&o->notice,
-                    "%s: %s: used unchecked, because checking needs %.2f GiB of free GPU memory",
-                    p->owner->library, p->key, (double)t.at[ARRAYS] / 0x1p30);
+            sgt_say(&o->notice, "%s: %s: the algorithm is not checked: %s", p->owner->library,
+                    p->key, err->text);
         rc = SGT_OK;
     }
     if (best) p->algo = *best->algo;

@@ -102,8 +102,8 @@ char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g);
  *
  * The call times and checks algorithms on the device, and waits for it. Until the call returns, it
  * uses device memory for operands and, for timing, `flush` bytes more. If there is not enough
- * memory, it uses the first algorithm of the heuristics, unchecked, and gives a notice unless
- * `unverified` is set.
+ * memory for these, it uses the first algorithm of the heuristics, unchecked, and gives a notice
+ * unless `unverified` is set.
  *
  * Return SGT_EUNSUPPORTED if the library rejects the shape or has no algorithm for it, for instance
  * for this epilogue with these types. The caller can then fall back. Return another error if every

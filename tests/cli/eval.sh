@@ -240,7 +240,7 @@ run_failure 'bad.jsonl: no line in it: expected lines {"ctx": TEXT, "endings": [
 'TEXT}' $score bad.jsonl
 run_failure 'missing.jsonl: No such file or directory' $score missing.jsonl
 run_failure 'nowhere: No such file or directory' sgt-eval --device cpu nowhere words.jsonl
-run_usage "$curve: the model has 256 ids, not GPT-2's vocabulary, and no tokenizer.json beside it (pass it with \
+run_usage "$curve: the model has 256 ids, not GPT-2's vocabulary, and no tokenizer.json next to it (pass it with \
 --vocab FILE)" sgt-eval --device cpu "$curve" words.jsonl
 run_usage 'expected RUN/ | GPT2/ | MODEL.bin [FILE.jsonl]... (such as: sgt-eval run/ --data out/)' sgt-eval
 run_usage 'nothing to evaluate on: pass FILE.jsonl with questions, or --data OUT/' sgt-eval model

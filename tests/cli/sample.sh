@@ -90,7 +90,7 @@ stderr_lines 1
 mkdir small
 cp "$ROOT/tests/data/fixtures/curve/config.json" "$ROOT/tests/data/fixtures/curve/model.safetensors" small/
 hint='(pass it with --vocab FILE)'
-run_usage "small: the model has 256 ids, not GPT-2's vocabulary, and no tokenizer.json beside it $hint" sgt-sample small
+run_usage "small: the model has 256 ids, not GPT-2's vocabulary, and no tokenizer.json next to it $hint" sgt-sample small
 run_usage "gpt2 has 50257 ids, but the model small only 256: it was trained with a different vocabulary (pass it with --vocab FILE)" \
     sgt-sample small --vocab gpt2
 run 0 sgt-tokenize --quiet --train-vocab 300 "$ROOT/tests/data/vocab/text.txt" other

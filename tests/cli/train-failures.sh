@@ -69,7 +69,7 @@ run 1 sgt-train --device cpu --data d --model 12x768x12 --seq-len 1024 --batch-s
 stdout_is ''
 largest='the largest --batch-size that fits is [1-9][0-9]*(, and --recompute auto allows more)?'
 stderr_matches "^sgt-train: the model and its step need [0-9.]+ GiB of memory, but only [0-9.]+ GiB is free \\(($largest\
-|no --batch-size fits(: use a smaller --model or --seq-len| without recomputation: --recompute auto needs less))\\)\$"
+|no --batch-size fits(: use a smaller --model or --seq-len| without recomputation: use --recompute auto))\\)\$"
 ! grep -q 'lr ' .stderr || fail 'a learning rate for what does not fit'
 absent run
 # The run directory.

@@ -32,6 +32,9 @@ WORDS = {
     r"\bserves?\b|\bmay be had\b|to be had": "can be used, is free",
     r"\btakes? no more\b|\bknows? no\b": "use less, supports no",
     r"\b(crew|courier|stretch|swap(s|ped)?|is said|are said)\b": "the field's word",
+    r"\bleft out\b": "skipped, not included",
+    r"\b(is|are) (whole|gone)\b|\bbeside\b": "is complete, no longer exists, next to",
+    r"\bwhat (it|they|is|was)\b|\bmeets?\b|\btouch(es)?\b": "the thing and what happens to it",
     r"\bplease\b|\bsorry\b|\boops\b|!": "the fact",
 }
 # a text begins in lower case, with a value, an option, or one of these names

@@ -472,8 +472,7 @@ static int read_rule(sgt_vocab_parts *p, const json_t *root, sgt_error *err)
     int found = 0, rc;
     if (p->rule) return SGT_OK; /* a rule given by the caller overrides the file's rule */
     if (!json_is_object(o))
-        return refuse(p, "is not byte-level: ", "it has no pre_tokenizer (--pattern replaces it)",
-                      err);
+        return refuse(p, "is not byte-level: ", "it has no pre_tokenizer (use --pattern)", err);
     if ((rc = read_pre_tokenizer(p, o, &found, err)) < 0) return rc;
     return found ? SGT_OK
                  : refuse(p, "is not byte-level: ", "its pre_tokenizer contains no ByteLevel", err);

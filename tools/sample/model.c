@@ -29,7 +29,7 @@ int sample_vocab_beside(sgt_vocab **out, const char *path, uint32_t n, const cha
     if (!has && (n < SGT_GPT2_IDS || n > GPT2_PADDED))
         return sgt_fail(err, SGT_EUSAGE,
                         "%s: the model has %u ids, not GPT-2's vocabulary, and no tokenizer.json "
-                        "beside it (%s)",
+                        "next to it (%s)",
                         path, n, hint);
     return sgt_vocab_load(out, has ? path : "gpt2", NULL, err);
 }

@@ -25,8 +25,10 @@ static int open_cudnn(sgt_cuda_backend *c, sgt_error *err)
                                      .scale = c->shape.scale,
                                      .deterministic = c->o.deterministic};
     /* Clear cuDNN's sums of dQ before each backward pass, unless a self-check has shown that cuDNN
-     * does so itself. That self-check must leave it to cuDNN. */
-    c->plan.clear_dq = !c->o.checking && (!v || strcmp(v->verdict, "ok") != 0);
+     * does so itself. That self-check must leave it to cuDNN. If results must be deterministic,
+     * there are no such sums. */
+    c->plan.clear_dq =
+        !c->o.deterministic && !c->o.checking && (!v || strcmp(v->verdict, "ok") != 0);
     return sgt_cudnn_attention_open(&c->plan.cudnn, &o, err);
 }
 

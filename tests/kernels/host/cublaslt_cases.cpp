@@ -190,7 +190,7 @@ CUDA_CASE(cublaslt_timing)
         if (p && sgt_cuda_gemm_ms(p) != 0) check_fail(t, "a time");
         f.expect("notices", !noticed.empty(), !unverified);
         if (!unverified)
-            f.expect_text(noticed.c_str(), ": used unchecked, because checking needs ");
+            f.expect_text(noticed.c_str(), ": the algorithm is not checked: ");
     }
 }
 
