@@ -58,3 +58,8 @@ def test_a_resumed_loader(load):
     again.load_state_dict(there.state_dict())
     assert [same(batch, here[5 + i]) for i, batch in enumerate(islice(again, 2))] == [True, True]
 
+
+def test_documents(load):
+    there, here = load(arrays="torch", documents=True).to(DEVICE), load(documents=True)
+    for (x, y, d), (a, b, e) in pairs(there, here, 20):
+        assert same((x, y, *d), (a, b, *e))

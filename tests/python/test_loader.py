@@ -209,6 +209,17 @@ def test_buffers_of_batches_that_are_not_kept(load, arrays, window, most, monkey
         assert same(batch, load()[k])
 
 
+def test_buffers_that_were_kept_are_freed(load):
+    data = load(epochs=None)
+    kept = list(islice(data, 100))
+    owners = [weakref.ref(x.base) for x, _ in kept]
+    first = kept[0]
+    del kept
+    places = {x.ctypes.data for _, (x, _y) in zip(range(300), data)}
+    assert sum(owner() is not None for owner in owners) <= 9 and len(places) <= 9
+    assert same(first, load()[0])
+
+
 WAYS = """x.reshape(-1) x[0] x[:,3:] x.T y[1] memoryview(x) np.asarray(x)[1] torch.from_numpy(x)
 torch.from_numpy(x)[0] np.lib.stride_tricks.as_strided(x) x.reshape(-1).view(np.uint8)"""
 WAYS_OF_TORCH = """x.view(-1) x[0] x.T y[1] x.detach() x.numpy() x.numpy()[0] memoryview(x.numpy())
@@ -237,6 +248,27 @@ def test_whatever_refers_to_a_batch_keeps_it(load, arrays, way):
     for k, held in enumerate(kept):
         want = load(arrays=arrays)[k]
         assert all(map(np.array_equal, values(held), values(held_of(*want)))), k
+
+
+def test_a_graph_of_autograd_keeps_its_batch(load):
+    """autograd saves embedding ids and loss targets, so they must not be overwritten."""
+    torch = pytest.importorskip("torch")
+    weight = torch.rand(50257, 2, requires_grad=True)
+    few = torch.rand(4, 32, 50257)
+
+    def losses(batches):
+        for x, y in batches:
+            logits = few * weight[:, 0]
+            loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), y.flatten())
+            yield torch.nn.functional.embedding(x, weight).square().sum() + loss
+
+    def gradients(of):
+        return [torch.autograd.grad(loss, weight)[0] for loss in of]
+
+    data = load(arrays="torch")
+    got = gradients(list(losses(islice(data, 7))))
+    want = gradients(losses(load(arrays="torch")[k] for k in range(7)))
+    assert all(map(torch.equal, got, want))
 
 
 @pytest.fixture
@@ -353,6 +385,25 @@ def test_documents_are_those_of_a_plain_search(load, sampling):
         before = where.positions[:, :1] + np.arange(48)
         assert (where.positions == before)[in_first].all()
         assert all(a.dtype == np.int32 for a in where)
+
+
+def test_documents_end_before_padding(tmp_path):
+    for n in range(3):
+        (tmp_path / f"{n}.txt").write_text("word" + " word" * 4 * n)
+    sgtokens.tokenize(tmp_path, tmp_path / "out")
+    given = {"batch": 3, "seq": 6, "arrays": "numpy", "sampling": "documents", "pad": 7}
+    lengths = []
+    for x, y, where in sgtokens.Loader(tmp_path / "out", documents=True, **given):
+        real = [row[row >= 0].size for row in where.ids]
+        for row, length in enumerate(real):
+            assert (x[row, length:] == 7).all() and (x[row, :length] != 7).all()
+            assert (y[row, length:] == -100).all() and (y[row, : length - 1] != 7).all()
+            assert (where.ids[row, :length] == 0).all()
+            assert (where.positions[row, :length] == np.arange(length)).all()
+        edges = {edge for row, n in enumerate(real) for edge in (row * 6, row * 6 + n)}
+        assert where.cu_seqlens.tolist() == sorted(edges | {x.size})
+        lengths += real
+    assert min(lengths) < 6 == max(lengths)
 
 
 def test_packed_rows_begin_with_documents(load, folder):
