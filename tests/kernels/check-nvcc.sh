@@ -29,6 +29,16 @@ if tests/kernels/registers.sh "$@"; then
 else
     failed=$((failed + 1))
 fi
+cat > "$B/nvcc/sample.log" << 'END' # registers.sh must report each of these warnings
+ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' ignored; unable to determine register count at entry.
+ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to a call
+END
+if [ "$(tests/kernels/registers.sh "$B/nvcc/sample.log" | grep -c 'FAIL ptxas')" -eq 2 ]; then
+    passed=$((passed + 1))
+else
+    echo "FAIL registers.sh: did not report both warnings of the sample"
+    failed=$((failed + 1))
+fi
 # nvcc knows where it places a kernel's shared memory, and must not take the check of it away.
 if nvcc -gencode=arch=compute_90a,code=compute_90a -std=c++17 -I. -Iloader -ptx -o "$B/nvcc/hopper.ptx" kernels/cuda/attention_hopper.cu &&
     grep -q 'trap;' "$B/nvcc/hopper.ptx"; then
