@@ -425,7 +425,7 @@ stdout_has 'SKIP wrapper_wgmma: it needs sm_90a'
 stdout_has '0 passed, 0 failed, 1 skipped'
 run 77 env SGT_HOST_DEVICE=nodriver "$check_cuda"
 stdout_is 'SKIP: no CUDA driver: libcuda.so.1 was not found'
-for fault in "overrun=wrote 37 bytes from the start of a buffer of 37 bytes" \
+for fault in "overrun=wrote 37 bytes from the start of a buffer of 37 bytes" "underrun=wrote -1 bytes from the start" \
     "other_bits=has other bits than in the first run" "error=a kernel failed: an illegal memory access" "crash=planted_crash: " \
     "hang=planted_hang: no end after 1 s"; do
     run 1 "$check_cuda" --limit 1 --case "planted_${fault%%=*}"

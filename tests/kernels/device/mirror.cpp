@@ -78,7 +78,12 @@ void forget(buffer *b)
 
 } // namespace
 
-void mirror_open(const mirror_calls *c) { calls = *c; }
+mirror_calls mirror_open(const mirror_calls *c)
+{
+    mirror_calls before = calls;
+    calls = *c;
+    return before;
+}
 
 void *mirror_allocate(size_t size)
 {

@@ -26,7 +26,7 @@ struct mirror_calls {
     const char *(*copy)(void *to, const void *from, size_t size);
 };
 
-void mirror_open(const mirror_calls *calls);
+mirror_calls mirror_open(const mirror_calls *calls); /* return the previous ones, or zeros */
 /* Allocate a buffer, 256-byte aligned on the device and on the host. Return NULL if memory runs
  * out. */
 void *mirror_allocate(size_t size);

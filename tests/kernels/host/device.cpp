@@ -59,6 +59,13 @@ CUDA_CASE(planted_overrun)
     x[37] = 1;
 }
 
+CUDA_CASE(planted_underrun)
+{
+    unsigned char *x = cuda_output<unsigned char>(t, 64);
+    check_at(t, "64 bytes");
+    x[-1] = 1;
+}
+
 CUDA_CASE(planted_other_bits)
 {
     static float drifts;
