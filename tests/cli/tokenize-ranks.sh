@@ -110,7 +110,7 @@ kill -STOP $pid
 absent out/.work/part-000001/manifest.json
 run 1 sgt-tokenize $options --rank 1 --ranks 2 more out
 stderr_is 'sgt-tokenize: out: another sgt-tokenize is using this folder as this rank (wait until it ends)'
-for force in '' --force; do
+for force in '' --force '--force --rank 0 --ranks 3'; do
     run_failure 'out: another sgt-tokenize is using this folder (wait until it ends)' sgt-tokenize $options $force more out
 done
 run_failure 'out: made with --ranks 2, now 3 (--force replaces it)' sgt-tokenize $options --rank 0 --ranks 3 more out
@@ -209,6 +209,9 @@ stdout_lines 1
 [ "$(field already_done .stdout)" = ' true' ] || [ "$(field already_done .stdout)" = true ] || fail "$(cat .stdout)"
 two 1 sgt-tokenize $talks --special eot corpus out
 stderr_is 'sgt-tokenize: out: made with --special none, now eot (--force replaces it)'
+two 0 sgt-tokenize $talks --force --special eot corpus out
+run 0 sgt-tokenize --quiet $talks --special eot corpus eot
+same_folders out eot
 # Connected ranks can also shuffle and deduplicate.
 for also in --dedup '--shuffle 7 --dedup'; do
     run 0 sgt-tokenize --quiet $talks $also corpus alone --force
@@ -226,6 +229,9 @@ other_options() { # OPTIONS-OF-RANK-0 OPTIONS-OF-RANK-1 REGEX
 }
 other_options "$talks" "$talks --special eot" '--special (none, now eot|eot, now none)'
 other_options '--dedup' '' '--dedup (not given, now true|true, now not given)'
+run 0 sgt-tokenize --quiet --train-vocab 300 corpus a/v
+run 0 sgt-tokenize --quiet --train-vocab 301 corpus b/v
+other_options '--vocab a/v' '--vocab b/v' 'a different vocabulary: fingerprint [0-9a-f]{16}, now [0-9a-f]{16}'
 # Ranks that do not share a folder.
 rm -rf out
 pair any "sgt-tokenize $talks corpus out" "sgt-tokenize $talks corpus apart"

@@ -21,6 +21,17 @@ run 0 $again undisturbed
 n=$(ls undisturbed/*.bin | wc -l)
 [ "$n" -gt 80 ] || fail "only $n shards: too few to be killed between"
 
+# Kill a run, then also the run that continues it. Each time, shards are complete and are kept.
+for at in 03 30; do
+    inodes out | grep 'bin$' | sort > had
+    killed_at out/train_0000$at.bin $again out
+    inodes out | grep 'bin$' | sort > has
+    [ -z "$(comm -23 had has)" ] || fail 'whole shards were made again'
+    for shard in out/*.bin; do same "$shard" "undisturbed/${shard#out/}"; done
+done
+run 0 $again out
+same_folders out undisturbed
+
 # SIGINT and SIGTERM stop the run cleanly: exit code 130, one line, and completed work is kept.
 for signal in INT TERM; do
     rm -rf out

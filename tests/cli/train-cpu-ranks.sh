@@ -61,10 +61,10 @@ received=$(bytes 'gradients received')
 [ "$received" -ge $((2 * gradients - 256)) ] && [ "$received" -le $((2 * gradients + 256)) ] || fail "received: $received"
 
 # ---- threads: each rank uses its share of the cores ----
-talk=$(echo "$options" | sed 's/--quiet//; s/--threads 1//')
+talk="$(echo "$options" | sed 's/--quiet//; s/--threads 1//') --precision fp32"
 cores=$(nproc)
 threads=$((cores / 2 > 0 ? cores / 2 : 1))
-two 0 sgt-train $talk --precision fp32 --run two --force --verbose
+two 0 sgt-train $talk --run two --force --verbose
 stderr_matches "^sgt-train: ranks: 2, each with 3 of a micro-step's 6 rows, on $threads threads?\$"
 
 # ---- failures are reported once, by the first rank that fails ----
@@ -72,6 +72,12 @@ refuses_odd_rows
 pair 1 "sgt-train $options --run odd" "sgt-train $options --run odd --data nowhere"
 stderr_lines 1
 stderr_matches '^sgt-train: rank 1: nowhere: No such file or directory'
+if strace -o .traced true 2> /dev/null && ! is_sanitized; then # rank 1 ends before rank 0
+    slow='strace -f -o .traced -e trace=exit_group -e inject=exit_group:delay_enter=500000'
+    pair 1 "$slow sgt-train $options --run odd" "sgt-train $options --run odd --data nowhere"
+    stderr_lines 1
+    stderr_matches '^sgt-train: rank 1: nowhere: No such file or directory'
+fi
 for other in '--model 3x16x2|--model: "3x16x2" here, but it is "2x16x2" on' \
     '--steps 3|--steps: 3 here, but it is 4 on' '--scale-lr|--lr: 0.001875 here, but it is 0.01 on'; do
     pair 2 "sgt-train $options --run odd" "sgt-train $options --run odd ${other%%|*}"
@@ -118,6 +124,9 @@ if strace -o .traced true 2> /dev/null && ! is_sanitized; then
         stderr_has 'unsaved/.step-0000000'$step'.tmp: cannot create this folder: No space left on device (step '$step' is not saved: '
         [ $step = 4 ] || stderr_has 'sgt-train: unsaved: step 4 is saved, but 1 earlier save failed'
         absent unsaved/owner
+        run 0 sgt-train $options --run unsaved --resume # with one rank
+        is "$(cat unsaved/latest)" step-00000004
+        close unsaved two 2e-5
     done
 fi
 
@@ -156,6 +165,9 @@ stderr_matches '^sgt-train: interrupted after step '
 run 0 $mpi -n 3 sgt-train $options --precision fp32 --dropout 0.2 --eval-every 2 --run three
 run 0 sgt-train $options --precision fp32 --dropout 0.2 --eval-every 2 --run one --force
 close one three 2e-5
+run 0 $mpi -n 3 sgt-train $options --precision fp32 --run fewer --steps 2
+two 0 sgt-train $options --precision fp32 --run fewer --resume
+close two fewer 2e-5
 
 # ---- mpirun without wrappers may print its own message too, if it notices a failure first ----
 mpi='mpirun --allow-run-as-root --oversubscribe -n 2'
