@@ -184,7 +184,7 @@ int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_out_request *r,
     } else if (rc == 0) {
         rc = fill_out(&out, o, r, result, err);
         /* If another run has taken over the output folder, it has removed this run's files, which
-         * may have caused the error. Report the takeover as the cause then. */
+         * may have caused the error. In that case, report the takeover as the cause. */
         if (rc < 0) (void)sgt_out_check(&out, err);
         /* Keep the files if the set is complete, if the journal records complete shards, or if the
          * run was stopped cleanly. */

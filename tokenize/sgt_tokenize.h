@@ -63,7 +63,7 @@ int sgt_vocab_load(sgt_vocab **out, const char *path, const char *pattern, sgt_e
 void sgt_vocab_free(sgt_vocab *v); /* frees v, which may be NULL; free its encoders first */
 
 uint32_t sgt_vocab_size(const sgt_vocab *v); /* number of ids; every id is smaller. GPT-2: 50257 */
-size_t sgt_vocab_width(const sgt_vocab *v);  /* bytes per id: 2, or 4 if there are over 65,536 */
+size_t sgt_vocab_width(const sgt_vocab *v);  /* bytes per id: 2, or 4 if there are over 65,536 ids */
 uint32_t sgt_vocab_eot(const sgt_vocab *v);  /* end-of-text id, which begins each document */
 /* Return a hash of the tokens, the pattern and the merges, which identifies the vocabulary. */
 uint64_t sgt_vocab_fingerprint(const sgt_vocab *v);
@@ -183,7 +183,7 @@ typedef struct sgt_tokenize_result {
     uint64_t bytes_read;       /* input bytes that this call read; fewer if it resumed a run */
     double seconds;            /* duration without waits for another owner of `out` */
     uint32_t waiting; /* parts that other ranks must complete; if not 0, counts are this rank's */
-    int already_done; /* 1: the same call had already completed `out`; nothing was written */
+    int already_done; /* 1: an earlier identical call had completed `out`; this one wrote nothing */
 } sgt_tokenize_result;
 
 /* Tokenize the inputs into the folder `out`: shards, the documents' offsets, manifest.json,

@@ -178,8 +178,9 @@ static void print_things(FILE *to, const char *before, uint64_t n, const char *s
 }
 
 /* Print what was done, such as "24 B of text in 4 files, 3 ms, 8.00 kB/s". `bytes` is the size of
- * all text, `read` the size of the text that this run has read. If `read` is smaller, because an
- * interrupted earlier run had read the rest, also print both sizes. */
+ * all text, and `read` the size of the text that this run read itself. If `read` is smaller, an
+ * interrupted earlier run had read the rest; in that case, also print how much each of the two runs
+ * read. */
 static void print_work(FILE *to, uint64_t bytes, uint64_t read, uint64_t files, double seconds)
 {
     char all[40], here[40], before[40], time[40], rate[40];

@@ -30,9 +30,9 @@ typedef struct sgt_lr_range {
 sgt_lr_range sgt_advice_lr(uint64_t parameters);
 
 /* Return the learning rate that --lr auto chooses for `rows` rows per step. With `base` rows per
- * step, the rate is `chosen` of sgt_advice_lr. With more rows, that rate is multiplied by rows /
- * base, up to SGT_LR_MOST. With fewer rows, it is multiplied by (rows / base) to the power of
- * SGT_LR_ROWS_POWER. */
+ * step, the rate is `chosen` of sgt_advice_lr. With more rows, it is multiplied by rows / base, but
+ * the result is at most SGT_LR_MOST. With fewer rows, it is multiplied by (rows / base) to the
+ * power of SGT_LR_ROWS_POWER. */
 double sgt_advice_auto_lr(uint64_t parameters, uint64_t rows, uint64_t base);
 
 /* exponent in sgt_advice_auto_lr, measured with 4 to 64 rows per step */

@@ -831,7 +831,8 @@ static int run(sgt_trainer *t, sgt_training_result *r, sgt_error *err)
         if (rc == SGT_OK) rc = open_feed(&l, err);
         if (rc == SGT_OK) rc = run_steps(&l, err);
     }
-    /* a checkpoint may still be written in the background: wait for it, even after an error */
+    /* the background write of a checkpoint may still be in progress: wait for it, even after an
+     * error */
     if (l.saver) sgt_saver_wait(l.saver, NULL);
     trace(&l, 0, 1);
     if (rc == SGT_OK) report_overfit(&l.watch, l.next - t->state.step);

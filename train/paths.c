@@ -79,7 +79,7 @@ int sgt_paths_child(const char *what)
     int device = *end == ':' ? (int)strtoul(end + 1, &end, 10) : -1;
     if (device < 0 || *end) return 2;
     /* move the pipe to another descriptor: libraries may print to standard output, which would
-     * damage the messages */
+     * corrupt the messages */
     if (dup2(STDOUT_FILENO, SGT_CHECK_PIPE) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return 1;
     if (sgt_device_cuda(&lib, &d, &err) < 0) return stop(&err);
     int ended = 0;

@@ -62,7 +62,7 @@ typedef struct sgt_trainer {
 int sgt_trainer_settle(sgt_trainer *t, sgt_error *err);
 /* sgt_trainer_read_shape reads the initial model's config.json, if there is one. Call it before
  * opening the data, because ids are checked against the model's vocabulary. If opening the data
- * fails, too, report only that error.
+ * fails, too, report the data's error and not the one of this function.
  *
  * sgt_trainer_model sets *m to the shape of the model to train. The vocabulary is that of the data
  * described by *data, unless --init or --resume determines it. */

@@ -15,8 +15,8 @@
  * timed */
 #define SPEND 10e-3
 #define SPEND_MOST 100e-3 /* maximum measuring time in seconds */
-/* A core counts as undisturbed by other programs if its second-fastest product took at most this
- * many times as long as its fastest. */
+/* maximum ratio of a core's second-shortest time for the product to its shortest; if the ratio is
+ * higher, other programs are assumed to have disturbed the core */
 #define CLOSE 1.05
 
 enum {

@@ -177,7 +177,8 @@ typedef struct sgt_cuda_documents {
     int32_t *start, *end;
 } sgt_cuda_documents;
 
-/* Fill *documents. `starts` (B, T), on the device, is the start of each position's document. */
+/* Fill the arrays that `documents` points to. Element (b, t) of `starts`, a (B, T) array in device
+ * memory, is the position at which the document that contains position t of row b begins. */
 void sgt_cuda_place_documents(sgt_cuda_stream s, const sgt_cuda_documents *documents,
                               const int32_t *starts, size_t B, size_t T);
 

@@ -33,8 +33,8 @@ typedef struct node {
     mark mark;
 } node;
 
-/* A kernel, copy or fill as CUPTI recorded it, and the node that launched it; 0: none. The mark is
- * added to it when the recording ends. */
+/* A kernel, copy or fill as CUPTI recorded it. `node`: id of the graph node that launched it; 0: it
+ * was not launched by a graph. When the recording ends, the node's mark is added to k. */
 typedef struct record {
     sgt_cupti_kernel k;
     uint64_t node;

@@ -462,9 +462,9 @@ static int try_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err
     return sgt_fail(err, rc, "%s (--no-self-check uses it anyway)", why.text);
 }
 
-/* Run each candidate once, in the order of the heuristics, and keep those with correct results in
- * t->runners. Stop when the runs have taken LONG_MS in total or, if algorithms are not timed, at
- * the first correct candidate. */
+/* Run each candidate once, in the order of the heuristics, and keep in t->runners those whose
+ * results are correct. Stop when the runs have taken LONG_MS in total or, if algorithms are not
+ * timed, at the first correct candidate. */
 static void try_all(tuner *t, const sgt_lt_result *candidates, int count, sgt_error *err)
 {
     float spent = 0, ms;

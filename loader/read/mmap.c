@@ -53,8 +53,8 @@
  * 5 GB of cached pages in this time */
 #define MAP_S .25
 /* alignment and minimum size in bytes of the ranges passed to madvise if the sampling is `block`. A
- * range is larger than a window, because the neighbouring windows of the block will be needed soon,
- * too */
+ * range may be larger than a window, because the neighbouring windows of the block will be needed
+ * soon, too */
 #define CHUNK ((uintptr_t)1 << 16)
 
 typedef struct map {

@@ -104,8 +104,8 @@ static int check_memory(const reader *r, uint64_t filled, sgt_error *err)
     char each[64] = "";
     sgt_memory m;
     sgt_memory_look(&m, NULL);
-    /* If o->copies is 0 (unknown), `fits` is always 1, and only the check of the free memory below
-     * limits the copy. */
+    /* If o->copies is 0 (unknown), `fits` is always 1, and only the free-memory check below limits
+     * the copy. */
     int fits = (double)r->bytes * o->copies <= (double)r->all;
     if (fits && (r->bytes <= filled || r->bytes - filled <= m.available)) return SGT_OK;
     if (o->copies > 1) snprintf(each, sizeof each, " in each of %" PRIu32 " processes", o->copies);

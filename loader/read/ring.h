@@ -92,12 +92,13 @@ int sgt_ring_close(sgt_ring *r);
 void sgt_ring_ask(sgt_ring *r, sgt_ring_read *read);
 void sgt_ring_submit(sgt_ring *r);
 
-/* Return how many of reads[n] have not ended, as far as this thread knows: those that are still
- * queued, and those that were in flight when completions were last collected. */
+/* Return how many of the n reads at `reads` have not ended, as far as this thread knows: those that
+ * are still queued, and those that were in flight when completions were last collected. */
 uint32_t sgt_ring_pending(const sgt_ring_read *reads, uint32_t n);
 
-/* Wait until all of reads[n] have ended, so that their structs may be moved or freed. Returns 0, or
- * the error of the first read that failed. In a child after fork, returns SGT_EUSAGE. */
+/* Wait until the n reads at `reads` have ended, so that their structs may be moved or freed. Return
+ * 0, or the error of the first read that failed. In a child process after fork, return
+ * SGT_EUSAGE. */
 int sgt_ring_wait(sgt_ring *r, sgt_ring_read *reads, uint32_t n, sgt_error *err);
 
 #endif

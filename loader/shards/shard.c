@@ -103,11 +103,12 @@ int sgt_shard_is_bin(const char *path)
     return n > 4 && !strcmp(path + n - 4, ".bin");
 }
 
-/* Return SGT_EFORMAT if a file that begins with head[n] cannot hold 16-bit ids, because it looks
- * like text or has a known format. A file of ids does not look like text: the most frequent ids are
- * small, so their high bytes look like control characters. But if all ids are below 256, the file
- * looks like UTF-16 text. To accept such files, a file whose name ends in .bin is not checked for
- * UTF-16. */
+/* `head` holds the first n bytes of a file. Return SGT_EFORMAT if the file cannot hold 16-bit ids,
+ * because it has a known format or looks like text. A file of ids usually does not look like text,
+ * because the high bytes of frequent (small) ids are control characters.
+ *
+ * Exception: if all ids are below 256, the file looks like UTF-16 text. Therefore a file whose name
+ * ends in .bin is not checked for UTF-16. */
 static int check_tokens(const uint8_t *head, size_t n, uint64_t size, const char *path,
                         sgt_error *err)
 {
@@ -133,9 +134,9 @@ static int check_tokens(const uint8_t *head, size_t n, uint64_t size, const char
                     path);
 }
 
-/* Return SGT_EUNSUPPORTED if a file without a header, which begins with head[n], seems to have ids
- * wider than `bits` bits. Also return it if `bits` is 32 and an id is SGT_MOST_IDS or more: no
- * vocabulary has such an id, so the file probably has 16-bit ids. */
+/* `head` holds the first n bytes of a file that has no header. Return SGT_EUNSUPPORTED if the file
+ * seems to have ids wider than `bits` bits. Also return it if `bits` is 32 and an id is
+ * SGT_MOST_IDS or more: no vocabulary has such an id, so the file probably has 16-bit ids. */
 static int check_width(const uint8_t *head, size_t n, uint64_t size, int bits, const char *path,
                        sgt_error *err)
 {

@@ -66,7 +66,7 @@ typedef size_t sgt_encode_piece(sgt_words *w, const uint8_t *s, size_t n, void *
 
 /* Encode `count` consecutive words, and return the number of ids. The first word starts at s, and
  * word i ends at s + ends[i]. At least 16 bytes must be readable from the start of every word.
- * Before each word, `ids` must have room for at least 16 more elements. */
+ * Whenever a word is encoded, `ids` must have room for at least 16 more elements. */
 typedef size_t sgt_words_encode(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count,
                                 void *ids);
 

@@ -50,7 +50,7 @@ typedef struct sgt_literal {
     int divides; /* 1: it begins a document */
 } sgt_literal;
 
-/* Return the number of occurrences of the literal in text[n]. */
+/* Return the number of occurrences of the literal in the n bytes at `text`. */
 uint64_t sgt_literal_count(const sgt_literal *l, const uint8_t *text, size_t n);
 
 /* ---- units ---- */
@@ -222,9 +222,10 @@ int sgt_unit_unfold(sgt_unit *u, sgt_error *err);
 int sgt_unit_add_record(sgt_unit *u, sgt_part *next, uint64_t position, uint64_t end,
                         const char *why, uint64_t byte, sgt_error *err);
 
-/* A function that a thread calls for each part p of its unit. text[n] is the text to encode: that
- * of the part, with ill-formed UTF-8 treated and normalized as the options say. It is valid until
- * the function returns. Error messages need not name the file, because the caller adds its path. */
+/* A function that a thread calls for each part p of its unit. The n bytes at `text` are the part's
+ * text, ready to encode: normalized, and with ill-formed UTF-8 replaced if the options say so. They
+ * are valid until the function returns. Error messages need not name the file, because the caller
+ * adds its path. */
 typedef int sgt_part_work(void *worker, sgt_unit *u, sgt_part *p, const uint8_t *text, size_t n,
                           sgt_error *err);
 

@@ -278,7 +278,8 @@ static void read_tree(walk *w, size_t depth, unsigned levels, int list, size_t n
     if (depth) {
         size_t length = 0;
         const uint8_t *bytes = name.at ? read_bytes(&name, &length) : NULL;
-        /* truncate a name that is too long, since it cannot be that of the requested column */
+        /* truncate a name that is too long; it cannot be that of the requested column, whose path
+         * is shorter */
         if (length >= PATH - 1 - n) length = PATH - 1 - n;
         if (length) memcpy(w->path + n, bytes, length);
         n += length;

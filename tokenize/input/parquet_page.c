@@ -386,10 +386,11 @@ typedef struct decoder {
     const sgt_parquet_page *p;
     sgt_unit *u;
     size_t at, end; /* range of the page's bytes, in the unit's text, that are not read yet */
-    /* Scratch memory for three arrays, with an element per row. The first holds definition levels.
-     * The second holds dictionary indices, string lengths, or, for strings that share a prefix with
-     * the string before, the lengths of the prefixes. The third then holds the lengths of the
-     * strings' remaining bytes. */
+    /* Scratch memory for three arrays with one element per row:
+     * - first: definition levels
+     * - second: dictionary indices or string lengths. If a string may share a prefix with the
+     *   string before it, the length of this prefix instead
+     * - third: only with shared prefixes, the length of the string's remaining bytes */
     uint32_t *numbers;
 } decoder;
 
@@ -596,9 +597,9 @@ static const char *decode_rows(decoder *d, size_t levels, sgt_parquet_string *ro
     return why;
 }
 
-/* Decompress the page to the end of the unit's text; a page that is not compressed stays where it
- * is. Set d->at and d->end to the range of the page's bytes. Set *levels to the number of these
- * bytes, at the beginning, that hold the definition levels. */
+/* Decompress the page and append it to the unit's text; a page that is not compressed stays where
+ * it is. Set d->at and d->end to the range of the page's bytes. The first *levels of these bytes
+ * hold the definition levels. */
 static const char *unpack_page(decoder *d, size_t *levels)
 {
     const sgt_parquet_page *p = d->p;

@@ -184,9 +184,9 @@ static int read_file(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end
 /* Return the offset in the file of the next compressed byte. */
 static uint64_t packed_at(const sgt_source *s) { return s->at - (s->in_size - s->in_at); }
 
-/* Return 1 if the bytes after a gzip member are garbage: they do not begin with two bytes that zlib
- * accepts as the start of another member. A single byte that could be the first of the two counts
- * as a truncated member, as in gzip(1). */
+/* Return 1 if the bytes after a gzip member are garbage, that is, if they do not begin with two
+ * bytes that zlib accepts as the start of another member. A single byte that could be the first of
+ * the two counts as a truncated member, as in gzip(1). */
 static int is_garbage(const sgt_source *s)
 {
     return s->member_end && (s->gz.msg ? s->gz.total_in < 3 : s->gz.total_in < 2 && !s->next);

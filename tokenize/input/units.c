@@ -144,7 +144,8 @@ void sgt_units_stop(sgt_units *s)
     free(s);
 }
 
-/* Free the ring entry of the caller's last unit, so that a thread can use it. */
+/* Free the ring entry of the unit that the caller got last, so that a worker thread can fill it
+ * with another unit. */
 static void give_back(sgt_units *s)
 {
     place *at = &s->places[s->next % s->place_count];

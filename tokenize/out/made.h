@@ -1,5 +1,6 @@
-/* made.h: reads one finished set of shards, or several as if they were one. It gives the tokens of
- * each split as one sequence, and the positions at which its documents start.
+/* made.h: reads one finished set of shards, or several as if they were one. The tokens of each
+ * split can be read as one sequence, and the positions at which its documents start can be looked
+ * up.
  *
  *     sgt_made *s = NULL;
  *     rc = sgt_made_add(&s, "out", &err);            // or several folders, one after the other

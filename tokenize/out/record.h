@@ -40,7 +40,8 @@ int sgt_record_finish(sgt_record *r, sgt_manifest *m, sgt_error *err);
 
 /* Return the number of bytes of text recorded, including earlier runs. */
 uint64_t sgt_record_bytes(const sgt_record *r);
-/* Return the number of bytes read from the input files so far, as stored on disk, for progress. */
+/* Return the number of bytes of the input files that have been read so far, as stored on disk
+ * (compressed files count with their compressed size). It is used to show progress. */
 uint64_t sgt_record_read(const sgt_record *r);
 uint64_t sgt_record_tokens(const sgt_record *r);
 

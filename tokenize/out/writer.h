@@ -76,7 +76,7 @@ uint64_t sgt_writer_room(const sgt_writer *w);
 
 /* Record that the next token appended starts a document. */
 int sgt_writer_document(sgt_writer *w, sgt_error *err);
-/* Append n ids of the vocabulary's width. n must not exceed sgt_writer_room. */
+/* Append n ids, each as wide as the vocabulary's ids. n must not exceed sgt_writer_room. */
 int sgt_writer_append(sgt_writer *w, const void *ids, size_t n, sgt_error *err);
 int sgt_writer_sync(sgt_writer *w, sgt_error *err); /* flush everything appended to disk */
 

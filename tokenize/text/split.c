@@ -398,13 +398,15 @@ static int within_cased(const uint8_t *s, size_t p, unsigned a, unsigned before)
            read_set(s, p, &len) != MARK;
 }
 
-/* With GPT-2's rule, both parts split as the whole text does, for these reasons:
- * - The units on both sides are those of the whole text (1. of gpt2_may_cut).
- * - The last piece of the left part starts where the piece of the whole text starts, and takes the
- *   rest of the left part, white space included, as at the end of a text.
- * - The first piece of the right part takes the rest of the run, as in the whole text. (From white
- *   space before other text, it takes all but the last character.) It is not a contraction, because
- *   inside a piece no letter follows a quote.
+/* With GPT-2's rule, the pieces of the two parts are those of the whole text, except that the piece
+ * around p is divided at p, for these reasons:
+ * - A cut does not change the units (characters and ill-formed bytes) on either side of it (see
+ *   condition 1 of gpt2_may_cut).
+ * - The last piece of the left part starts where the divided piece starts. It extends to the end of
+ *   the left part, including white space, as at the end of a text.
+ * - The first piece of the right part extends to the end of the divided piece. (If the piece is
+ *   white space before other text, both end before the last white-space character.) The first piece
+ *   is not a contraction, because inside a piece no letter follows a quote.
  *
  * For the other rules, see the functions above. */
 int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, size_t ahead)

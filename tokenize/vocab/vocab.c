@@ -13,8 +13,8 @@ __asm__(".section .rodata\n"
         ".balign 64\n"
         "sgt_gpt2_tables: .incbin \"tokenize/vocab/gpt2.tables\"\n"
         ".previous\n");
-/* Hidden visibility avoids access through the global offset table; on aarch64, binutils 2.40 loses
- * local names there. */
+/* With hidden visibility, code does not access the table through the global offset table (GOT). On
+ * aarch64, binutils 2.40 links GOT entries of names that are local to a file incorrectly. */
 #define HIDDEN __attribute__((visibility("hidden")))
 /* GPT-2's tables: the two ids of each merge, then the precomputed factors of the hash table of
  * pairs (vocab.h) */
@@ -72,11 +72,11 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out)
 
 /* ---- pairs ----
  *
- * Builds sgt_pairs (vocab.h), a hash table that divides the pairs into groups. Each group gets the
- * first factor with which all its pairs find free slots. The largest groups are placed first, while
- * most slots are free. In the end, at most half of the slots are in use. Therefore even a
- * group of six pairs that is placed last needs, on average, no more than about 2^6 tries, and few
- * groups are that large. */
+ * Builds sgt_pairs (vocab.h), a hash table that divides the pairs into groups. Each group has a
+ * factor by which its pairs' hashes are multiplied: the first one that places all of them in free
+ * slots. The largest groups are placed first, while most slots are free. In the end, at most half
+ * of the slots are in use. Therefore even a group of six pairs that is placed last needs, on
+ * average, no more than about 2^6 tries, and few groups are that large. */
 
 #define SLOTS_LOG 17
 /* Value of an empty slot. No merge has this value, because its lower 24 bits would be the merged

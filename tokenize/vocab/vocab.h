@@ -144,8 +144,8 @@ struct sgt_vocab {
     /* (size + 1): token `id` is bytes[offsets[id]] up to, not including, bytes[offsets[id + 1]] */
     uint32_t *offsets;
     uint8_t *bytes;
-    /* (size): 1 for an added token, which files write as plain text; 0 if files write the token in
-     * the byte alphabet */
+    /* Array of `size` flags. 1: added token, stored in vocabulary files as plain text; 0: token
+     * stored in the byte alphabet */
     uint8_t *added;
 
     /* Tokens in merge order: the single bytes, and the tokens that merges produce. */

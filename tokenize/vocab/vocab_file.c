@@ -59,7 +59,7 @@ static int reserve_tokens(sgt_vocab_parts *p, sgt_error *err)
     return SGT_OK;
 }
 
-/* Add a token, whose bytes are l[ln] followed by r[rn]. */
+/* Add a token whose bytes are the ln bytes at l, followed by the rn bytes at r. */
 static int add_token(sgt_vocab_parts *p, uint64_t id, int added, const void *l, size_t ln,
                      const void *r, size_t rn, sgt_error *err)
 {

@@ -124,11 +124,11 @@ typedef struct loader_row {
     set_state pass;
 } loader_row;
 
-/* A source of batches that all threads of a slice share. It is either a loader with the reader to
- * be measured, or, if `windows` is set, the `memcpy` source. The latter copies windows from a
- * buffer as large as the set, in the order in which a loader would draw them. The buffer holds no
- * tokens, because their values do not affect the speed. It is in huge pages that are already
- * mapped, so `memcpy` shows how fast a loader could be at best. */
+/* A source of batches, which all threads share during a slice (a short timed interval). It is
+ * either a loader with the reader to be measured, or, if `windows` is set, the `memcpy` source. The
+ * latter copies windows from a buffer as large as the set, in the order in which a loader would
+ * draw them. The buffer's contents are arbitrary, because values do not affect the speed. It is in
+ * huge pages that are already mapped, so `memcpy` shows how fast a loader could be at best. */
 typedef struct drawer {
     sgt_loader *loader;
     uint64_t epoch;       /* number of windows in an epoch */

@@ -237,8 +237,8 @@ static int run_command(bench_script *command, json_t **figures, sgt_error *err)
     return SGT_OK;
 }
 
-/* Run sgt-tokenize, from the folder of this program, on the inputs, with state.out as the
- * output. */
+/* Run the sgt-tokenize that is in the same folder as this program on the inputs, with state.out as
+ * the output folder. */
 static int run_ours(json_t **figures, sgt_error *err)
 {
     char *program_path = sgt_beside_program(1, "sgt-tokenize");

@@ -16,13 +16,12 @@
  * the first counts as one. SIGXFSZ is ignored. Call this before anything slow. */
 sgt_stop *sgt_catch_signals(void);
 
-/* Change what a signal does during a wait that cannot check the flag. Calls with 1 and 0 alternate.
- * - on = 1, before the wait: the next signal ends the program at once. If a signal has already set
- *   the flag, the program ends now.
- * - on = 0, after the wait: a signal sets the flag again.
+/* Make signals end the program at once during a wait that cannot check the flag. Call in pairs:
+ * - sgt_end_at_signal(1) before the wait. If a signal has already set the flag, the program ends
+ *   now.
+ * - sgt_end_at_signal(0) after the wait: from now on, a signal sets the flag again.
  *
- * Between the two calls, the flag is set although nobody has requested a stop, so do not read
- * it. */
+ * Between the two calls, do not read the flag: it is set although nobody has requested a stop. */
 void sgt_end_at_signal(int on);
 
 /* Make jansson end the program if memory runs out. Most of its functions would otherwise silently

@@ -61,8 +61,8 @@ void sgt_wrapped_close(sgt_wrapped *w);
  * line at its next update. */
 void sgt_talk_line(const char *program, const char *line);
 
-/* Return a notice that prints each message on stderr as "PROGRAM: line", or nothing if `quiet` is
- * set. The string `program` must stay valid as long as the notice is used. */
+/* Return a callback that prints each message on stderr as "PROGRAM: line". If `quiet` is set, it
+ * prints nothing. The string `program` must stay valid as long as the callback is used. */
 sgt_notice sgt_talk_notice(const char *program, int quiet);
 
 /* Print s[n] on standard output and return the number of bytes printed. An incomplete character at

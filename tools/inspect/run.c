@@ -13,7 +13,7 @@
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
-/* maximum size in bytes of state.json and options.json, which usually have a few kilobytes */
+/* maximum size in bytes of state.json and options.json, which are usually a few kilobytes */
 #define MAX_JSON ((size_t)16 << 20)
 /* maximum number of JSON values in state.json or options.json */
 #define MAX_VALUES ((size_t)1 << 16)

@@ -428,8 +428,8 @@ void sgt_cpu_ranks_close(sgt_cpu_backend *c);
 void sgt_cpu_ranks_begin(sgt_cpu_backend *c, uint32_t micro);
 void sgt_cpu_ranks_ready(sgt_cpu_backend *c);
 
-/* Complete the reduce-scatter, before the update. Afterwards, the gradients of c->update.pieces are
- * sums over all ranks, and c->step.loss_sum, c->step.counted and *squares cover the whole step.
+/* Complete the reduce-scatter, before the update. Afterwards, the gradients of c->update.pieces,
+ * c->step.loss_sum, c->step.counted and *squares hold the totals of all ranks for this step.
  * Collective. */
 int sgt_cpu_ranks_reduce(sgt_cpu_backend *c, double *squares, sgt_error *err);
 

@@ -55,7 +55,7 @@ typedef struct sgt_cuda_library {
      * SGT_EUNSUPPORTED with the message of sgt_cuda_device_open. */
     int (*usable)(sgt_cuda_device *d, sgt_error *err);
 
-    /* Set folders in which NVIDIA's libraries are searched, in addition to the system's library
+    /* Set folders in which NVIDIA's libraries are searched for, in addition to the system's library
      * folders (see sgt_library_search). */
     void (*search)(const char *folders);
 

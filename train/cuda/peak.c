@@ -1,5 +1,5 @@
-/* peak.c: a device's peak speed, to which the MFU (model FLOP/s utilization) refers: the speed in
- * its datasheet, and the measured speed of a large matrix product. */
+/* peak.c: a device's peak speed, the reference for the MFU (model FLOP/s utilization): both its
+ * datasheet value and the measured speed of a large matrix product. */
 #include <stdio.h>
 #include <string.h>
 

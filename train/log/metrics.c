@@ -145,7 +145,7 @@ uint64_t sgt_memory_available(void)
 /* ---- event files ---- */
 
 #define PREFIX "events.out.tfevents."
-/* maximum size of an event in bytes; the event of a step has about 400 bytes */
+/* maximum size of an event in bytes; the event of a step is about 400 bytes */
 #define MAX_EVENT 4096
 
 /* The CRC is computed bit by bit, from the lowest bit of each byte. For the 400 bytes of a step,

@@ -60,8 +60,8 @@ void sgt_trace_close(sgt_trace *t); /* frees t; NULL is fine */
  * and writes the file. */
 int sgt_trace_step(sgt_trace *t, uint64_t step, sgt_error *err);
 
-/* Call this after the last step of the run. If tracing is still on, it ends tracing and writes the
- * file. If no step was traced, it writes no file. */
+/* Call this after the last step of the run. If tracing is still on, this function ends tracing and
+ * writes the file. If no step was traced, it writes no file. */
 int sgt_trace_finish(sgt_trace *t, sgt_error *err);
 
 /* Callbacks of a device's profiler. `begin` is called when tracing starts, and `end` when tracing

@@ -467,11 +467,10 @@ uint64_t sgt_train_estimate_activations(const sgt_train_estimate *e)
 /* ---- memory.jsonl ---- */
 
 /* memory.jsonl is written from the backend's memory layout, which states which buffers are in use
- * in each part of a step. The layout is the same in every step, so nothing is measured while steps
- * run. */
+ * in each part of a step. Nothing is measured while steps run. */
 
-/* number of steps at the beginning of a call that memory.jsonl leaves out, because they may differ
- * from the steps after them */
+/* number of steps at the beginning of a call that memory.jsonl skips, because they may differ from
+ * later steps */
 #define LOG_SKIPS 1
 #define LOG_STEPS 2
 

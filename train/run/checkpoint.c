@@ -475,8 +475,8 @@ static const char *name_of(const json_t *tokenizer, json_int_t id)
     return found;
 }
 
-/* Write tokenizer_config.json. If `tokenizer`, the text of tokenizer.json, has an end-of-text
- * token, the written file names it. */
+/* Write tokenizer_config.json. `tokenizer` is the text of tokenizer.json. If it has an end-of-text
+ * token, the written file names that token. */
 static int write_tokenizer_config(const char *dir, const char *tokenizer, int64_t eot,
                                   uint32_t positions, sgt_error *err)
 {

@@ -30,8 +30,8 @@ typedef struct sgt_checkpoint_state {
     /* JSON text that describes the data sets of a mix (path, weight and hash of each); NULL if
      * --data names only one set */
     char *sets;
-    /* Names of the device, the kernels and the matrix-product library with which the run computed.
-     * With another device, kernel or library, results differ in their last bits. */
+    /* Names of the device, the kernels and the matrix-product library that the run used. With
+     * another device, kernel or library, results differ in their last bits. */
     char device[16], level[64], library[96];
     int scaling; /* 1: the backend had a loss scaler, and `scaler` holds its state */
     sgt_scaler scaler;

@@ -279,8 +279,8 @@ int sgt_safetensors_read(const sgt_safetensors *s, const sgt_safetensor *t, uint
 /* ---- writing ---- */
 
 /* Data is written in blocks of ROOM bytes, with O_DIRECT if the file system supports it. Writing
- * through the page cache takes seven times as much CPU time, which training would lack, and evicts
- * the training data from the page cache. */
+ * through the page cache takes seven times as much CPU time, which training needs, and evicts the
+ * training data from the page cache. */
 #define ROOM SGT_SAFETENSORS_ROOM
 /* O_DIRECT requires that the address, the file offset and the size of a write are multiples of the
  * file system's block size, which is a power of 2 and at most ALIGN. */
