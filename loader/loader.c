@@ -211,8 +211,8 @@ int sgt_loader_check_beginning(const sgt_loader *l, const sgt_window *w, uint32_
 }
 
 /* Read the first id of one document in a set, and check that it is the end-of-text id, as packed
- * rows require. Data made for other trainers may have that id at the end of each document
- * instead. */
+ * rows require. In data made for other trainers, that id may instead be at the end of each
+ * document. */
 static int check_beginning(const sgt_loader *l, const sgt_pack *p, sgt_error *err)
 {
     /* check one of the longest documents. A document of a single token would prove nothing, because

@@ -6,8 +6,9 @@
  *     sgt_tokenize_options o = {.inputs = in, .input_count = n, .out = "out"};
  *     if (sgt_dry_run(&o, &r, &err) < 0) ...;
  *
- * The estimate is rough. It assumes that a token has four bytes of text, and that text is three
- * times as large as its compressed file. No text is read, only the metadata of Parquet files. */
+ * The estimate is rough. It assumes that a token stands for four bytes of text, and that text is
+ * three times as large as its compressed file. No text is read, only the metadata of Parquet
+ * files. */
 #ifndef SGT_BEFORE_H
 #define SGT_BEFORE_H
 

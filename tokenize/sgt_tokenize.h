@@ -63,7 +63,7 @@ int sgt_vocab_load(sgt_vocab **out, const char *path, const char *pattern, sgt_e
 void sgt_vocab_free(sgt_vocab *v); /* frees v, which may be NULL; free its encoders first */
 
 uint32_t sgt_vocab_size(const sgt_vocab *v); /* number of ids; every id is smaller. GPT-2: 50257 */
-size_t sgt_vocab_width(const sgt_vocab *v);  /* bytes per id: 2, or 4 if there are over 65,536 ids */
+size_t sgt_vocab_width(const sgt_vocab *v);  /* bytes per id: 2, or 4 with over 65,536 ids */
 uint32_t sgt_vocab_eot(const sgt_vocab *v);  /* end-of-text id, which begins each document */
 /* Return a hash of the tokens, the pattern and the merges, which identifies the vocabulary. */
 uint64_t sgt_vocab_fingerprint(const sgt_vocab *v);
@@ -79,15 +79,16 @@ int sgt_vocab_save(const sgt_vocab *v, const char *folder, sgt_error *err);
 
 /* ---- text to ids and back ---- */
 /* Create an encoder for v, which must outlive it. The encoder caches the words it has encoded, in
- * 13 MiB of memory, or 30 MiB if ids have 4 bytes: use one for many texts. */
+ * 13 MiB of memory, or 30 MiB if ids are 4 bytes wide: use one for many texts. */
 int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err);
 void sgt_encoder_free(sgt_encoder *e); /* NULL is allowed */
 
-/* Encode text[n] into `ids`, a buffer of ids_bytes bytes. Set *count to the number of ids; each has
- * sgt_vocab_width bytes. n bytes can have n ids: if the buffer is too small for these, return
- * SGT_EUSAGE. The text may be any bytes; those that are not UTF-8 become separate tokens. It is not
- * normalized, and <|endoftext|> is ordinary text. The time is linear in n, unless the pattern is a
- * PCRE2 pattern. If its matching exceeds PCRE2's backtracking limits, return SGT_EUNSUPPORTED. */
+/* Encode the n bytes at `text` into `ids`, a buffer of ids_bytes bytes. Set *count to the number of
+ * ids, which are sgt_vocab_width bytes each. n bytes can become n ids: if the buffer is too small
+ * for these, return SGT_EUSAGE. The text may be any bytes; those that are not UTF-8 become separate
+ * tokens. It is not normalized, and <|endoftext|> is ordinary text. The time is linear in n, unless
+ * the pattern is a PCRE2 pattern. If its matching exceeds PCRE2's backtracking limits, return
+ * SGT_EUNSUPPORTED. */
 int sgt_encode(sgt_encoder *e, const void *text, size_t n, void *ids, size_t ids_bytes,
                size_t *count, sgt_error *err);
 
@@ -110,7 +111,7 @@ typedef enum sgt_format {
     SGT_FORMAT_JSONL /* each line is a JSON object, whose field `field` holds a document */
 } sgt_format;
 typedef enum sgt_binary_files {
-    SGT_BINARY_SKIP, /* leave out files that are not text, and count them (manual: INPUTS) */
+    SGT_BINARY_SKIP, /* skip files that are not text, and count them (manual: INPUTS) */
     SGT_BINARY_KEEP  /* read them like text */
 } sgt_binary_files;
 typedef enum sgt_invalid_utf8 {
@@ -143,7 +144,7 @@ typedef struct sgt_tokenize_options {
     sgt_format format;
     sgt_binary_files binary;
     int hidden;   /* 1: in folders, also read files and folders whose name begins with a dot */
-    int skip_bad; /* 1: leave out bad lines, bad rows and damaged ends of packed files; 0: fail */
+    int skip_bad; /* 1: skip bad lines, bad rows and damaged ends of compressed files; 0: fail */
     /* how to turn text into ids */
     const char *vocab, *pattern; /* path and pattern of sgt_vocab_load; default "gpt2" and NULL */
     sgt_normalize normalize;     /* normal form of each document's text before it is split */
@@ -174,7 +175,7 @@ typedef struct sgt_tokenize_result {
     /* tokens in `out` and in its splits; sgt_vocab_train: `tokens` is the vocabulary's size */
     uint64_t tokens, train_tokens, val_tokens;
     uint64_t shards, files, documents, bytes; /* bytes: size of the documents' text */
-    uint64_t skipped, bad_lines; /* left out: files that are not text; bad lines and rows */
+    uint64_t skipped, bad_lines; /* skipped: files that are not text; bad lines and rows */
     uint64_t duplicates;         /* documents left out by dedup */
     /* ill-formed parts of UTF-8; halves of surrogate pairs in JSONL, replaced by U+FFFD */
     uint64_t invalid_utf8, lone_surrogates;

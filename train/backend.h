@@ -244,7 +244,7 @@ typedef struct sgt_live {
 
 void sgt_live_free(sgt_live *l);
 
-/* sgt_live_buffer_at adds a buffer, unless it has 0 bytes, to the kind of memory with index `kind`.
+/* sgt_live_buffer_at adds a buffer, unless it is empty, to the kind of memory with index `kind`.
  * Call it when memory is laid out. sgt_live_during then declares that the buffer is in use from
  * part `first` to part `last` of a step. Call it once for each period during which the buffer is in
  * use. */

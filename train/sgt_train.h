@@ -107,11 +107,10 @@ typedef struct sgt_train_losses {
     /* number of steps whose losses are averaged in `mean`: 20, or half of this call's steps if that
      * is fewer */
     uint64_t of;
-    /* val: validation loss of the latest evaluation, 0: there was none; val_step: number of
-     * completed steps of the run at that evaluation */
+    /* validation loss of the latest evaluation; 0: there was none */
     double val;
     double val_bits_per_byte; /* `val` converted to bits per byte of text; 0: unknown */
-    uint64_t val_step;
+    uint64_t val_step;        /* steps that the run had completed when `val` was measured */
 } sgt_train_losses;
 
 typedef struct sgt_training_result {

@@ -52,7 +52,7 @@ static inline void tile_config(void)
  *                rows 0 to 15, the second tile rows 16 to 31.
  *   right pair   32 columns of the right operand, with 32 values of k in each. The first tile holds
  *                columns 0 to 15, the second tile columns 16 to 31. In a row of a tile, each column
- *                has 4 bytes: its elements for two successive values of k.
+ *                takes 4 bytes: its elements for two successive values of k.
  *
  * To add 32 values of k to a block, load the two tiles of a left pair and the two of a right pair,
  * and multiply each left tile by each right tile. These are 4 loads for 4 tile products.
@@ -157,8 +157,8 @@ SGT_INLINE void amx_stream(char *p, __m512i x) { _mm512_stream_si512((__m512i *)
 
 /* ---- packing ---- */
 
-/* Pack a left pair whose rows are rows of x: `rows` rows of k elements each, at most 32 by 32. Rows
- * of x are `ld` elements apart. */
+/* Pack the matrix x (rows, k) as a left pair; `rows` and k are at most 32. Successive rows of x
+ * begin `ld` elements apart. */
 SGT_INLINE void amx_pack_rows(char *out, const uint16_t *x, size_t ld, size_t rows, size_t k)
 {
     for (size_t i = 0; i < SIDE; i++)

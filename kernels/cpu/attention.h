@@ -416,9 +416,10 @@ SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, 
     }
 }
 
-/* Pack rows r0 .. r0 + ROWS - 1 of s and dp, which now hold f P and dS, for matrix products. dQ
- * sums over keys, so for this product dS is packed along its rows. dV and dK sum over queries, so
- * for these P and dS are packed down their columns. */
+/* Pack rows r0 .. r0 + ROWS - 1 of s and dp for matrix products. s now holds f P, the probabilities
+ * times their dropout factors, and dp holds dS, the gradient of the scores. dQ sums over keys, so
+ * for this product dS is packed along its rows. dV and dK sum over queries, so for these P and dS
+ * are packed down their columns. */
 SGT_INLINE void group_scores(const attention_parts *a, size_t r0, size_t from, size_t padded)
 {
     /* a group is a single float: matrix products read s and dp without packing */

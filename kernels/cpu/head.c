@@ -55,8 +55,8 @@ static size_t line_of(const sgt_head *h)
 
 static size_t parts_of(const sgt_head *h) { return (h->V + part_of(h) - 1) / part_of(h); }
 
-/* Return into how many ranges of columns weight_gradient divides dw, which has C columns. Each task
- * computes one such range, in the rows that belong to one part of the logits. */
+/* Return the number of column ranges into which weight_gradient divides dw, which has C columns.
+ * Each task computes one such range, in the rows that belong to one part of the logits. */
 static size_t across_of(const sgt_head *h)
 {
     return (h->C + SGT_SOFTMAX_COLUMNS - 1) / SGT_SOFTMAX_COLUMNS;

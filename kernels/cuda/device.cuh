@@ -217,7 +217,7 @@ template <int N> DEV void cp_async_wait()
 /* ---- tensor cores, sm_80 (warp); T is bf16 or f16 ---- */
 
 /* Load four 8x8 matrices of 16-bit elements from shared memory. Lane l passes the address of row
- * l%8 of matrix l/8. A row has 16 bytes and is 16-byte aligned. In ldmatrix_x4, r[m] receives
+ * l%8 of matrix l/8. A row is 16 bytes long and 16-byte aligned. In ldmatrix_x4, r[m] receives
  * elements (g, 2t) and (g, 2t+1) of matrix m, where g = l/4 and t = l%4. In ldmatrix_x4_t, it
  * receives those of the transpose of matrix m. */
 DEV void ldmatrix_x4(uint32_t (&r)[4], const void *row)

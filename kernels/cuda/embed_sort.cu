@@ -1,9 +1,9 @@
 // embed_sort.cu: sorts the positions of a batch by token. Positions of equal tokens keep their
-// order. This is a radix sort of token ids, whose digits have 8 bits. Each digit takes one pass, of
-// two kernels. In the first kernel, each block counts how often each digit value occurs in its ids.
-// In the second kernel, each block computes from the counts of all blocks where its ids go, and
-// writes them there. Each warp processes consecutive ids, 32 at a time, so the order of equal
-// tokens does not depend on which thread runs first.
+// order. This is a radix sort of token ids with 8-bit digits. Each digit takes one pass, of two
+// kernels. In the first kernel, each block counts how often each digit value occurs in its ids. In
+// the second kernel, each block computes from the counts of all blocks where its ids go, and writes
+// them there. Each warp processes consecutive ids, 32 at a time, so the order of equal tokens does
+// not depend on which thread runs first.
 #include "kernels/cuda/elements.cuh"
 
 using namespace sgt;

@@ -591,7 +591,7 @@ char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g)
 /* Return the methods by which the library may combine partial sums if it splits the sum over k
  * among blocks. It may always store them as floats and add them in a separate step (COMPUTE_TYPE).
  * The other methods use D's type. They are not allowed in two cases:
- *   - D has 16 bits, so that each partial sum would be rounded.
+ *   - D is in a 16-bit type, so that each partial sum would be rounded.
  *   - Results must have the same bits each time. Blocks that add to D in place would do so in the
  *     order in which they finish. */
 static uint32_t allowed_reductions(const sgt_cuda_gemm *p)

@@ -70,8 +70,8 @@ DEV void mbar_wait(uint64_t *bar, int parity)
 
 /* Start copying a box of the tensor to `to`, which is in shared memory and 1024-byte aligned. The
  * box has box_rows rows (see tensor_map) of 64 elements, and begins at (plane, row, column). A row
- * has 128 bytes, in 8 chunks. To avoid bank conflicts, TMA swizzles them: chunk p of row r is
- * stored as chunk p ^ r%8. Elements outside the plane become 0. One thread calls this. When the
+ * is 128 bytes: 8 chunks of 16 bytes. To avoid bank conflicts, TMA swizzles them: chunk p of row r
+ * is stored as chunk p ^ r%8. Elements outside the plane become 0. One thread calls this. When the
  * copy is complete, it counts as 128*box_rows of the bytes that were announced to the barrier `bar`
  * with mbar_arrive_expect. */
 DEV void tma_load(void *to, const TensorMap *map, uint64_t *bar, int column, int row, int plane)

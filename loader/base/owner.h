@@ -8,7 +8,7 @@
  *     sgt_owner_leave(&owner);
  *
  * flock decides at once, but some file systems refuse it. On others (Lustre's localflock, some
- * NFS), it excludes only processes of the same machine, or none. The owner file works on all file
+ * NFS), it excludes only processes on the same machine, or none. The owner file works on all file
  * systems. It is created only if it does not exist, and it names the process and the machine that
  * created it. The owner updates the file's modification time every 10 seconds.
  *

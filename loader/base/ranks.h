@@ -27,20 +27,20 @@ struct sgt_ranks {
     uint32_t here, sharing;
     int given_up; /* 1 once give_up has been called; accessed atomically */
 
-    /* Copy bytes[n] from rank `root` to all ranks. broadcast, sum, barrier and give_up are NULL if
-     * the ranks share only a file system. For sgt_tokenize this is enough. */
+    /* Copy the n bytes at `bytes` from rank `root` to all ranks. broadcast, sum, barrier and
+     * give_up are NULL if the ranks share only a file system, which is enough for sgt_tokenize. */
     int (*broadcast)(sgt_ranks *r, void *bytes, size_t n, uint32_t root, sgt_error *err);
-    /* Replace each element of x[n] by its sum over all ranks. Values are added in rank order, so
-     * that every rank gets the same bits. */
+    /* Replace each of the n elements of x by its sum over all ranks. Values are added in rank
+     * order, so that every rank gets the same bits. */
     int (*sum)(sgt_ranks *r, double *x, size_t n, sgt_error *err);
     int (*barrier)(sgt_ranks *r, sgt_error *err);
     void (*give_up)(sgt_ranks *r, const sgt_error *why);
 
-    /* Send `out` to rank `to` while receiving `in` from rank `from`. Each buffer may have 0 bytes
-     * and must be smaller than 2^31. Sender and receiver must agree on sizes and order; other ranks
-     * are not involved. Any thread may call swap, but only one thread at a time, and not during
-     * broadcast, sum or barrier. A waiting call sleeps, so that other threads can use the core.
-     * swap is NULL unless MPI connects the ranks. */
+    /* Send `out` to rank `to` while receiving `in` from rank `from`. Each buffer may be empty and
+     * must be smaller than 2^31 bytes. Sender and receiver must agree on sizes and order; other
+     * ranks are not involved. Any thread may call swap, but only one thread at a time, and not
+     * during broadcast, sum or barrier. A waiting call sleeps, so that other threads can use the
+     * core. swap is NULL unless MPI connects the ranks. */
     int (*swap)(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, uint32_t from,
                 void *in, size_t in_bytes, sgt_error *err);
 };

@@ -79,7 +79,7 @@ static int read_bytes(int fd, char *to, size_t bytes, uint64_t at, const sgt_set
     return SGT_OK;
 }
 
-/* Return how many bytes of memory the copies of all processes may take together: the memory that
+/* Return the number of bytes that all processes together may use for their copies: the memory that
  * was free before any process began to copy. If the caller knows this number, it is o->available.
  * Otherwise it must be estimated, because other processes may already have filled part of their
  * copies. The estimate adds the anonymous memory of these processes to the memory that is free now.

@@ -38,8 +38,8 @@ int sgt_index_read(uint64_t **starts, size_t *count, const char *path, uint64_t 
 {
     char *bytes;
     size_t n;
-    /* The limit is 8 bytes per token: an .idx file has 8 bytes per document, and each document has
-     * at least one token. */
+    /* The limit is 8 bytes per token: an .idx file takes 8 bytes per document, and each document
+     * has at least one token. */
     int rc = sgt_file_get(&bytes, &n, path, 8 * (size_t)tokens, err);
     if (rc < 0) return rc;
     uint64_t *at = (uint64_t *)(void *)bytes; /* `bytes` is aligned, because it comes from malloc */

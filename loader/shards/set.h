@@ -22,7 +22,7 @@ typedef struct sgt_set_shard {
      * Megatron-LM; UINT64_MAX: unknown */
     uint64_t documents;
     /* end-of-text id, which separates documents, from the header or the manifest. If neither states
-     * it: GPT-2's id if ids have 2 bytes, SGT_NO_ID if they have 4 bytes */
+     * it: GPT-2's id if ids are 2 bytes wide, SGT_NO_ID if they are 4 bytes wide */
     uint32_t eot;
     /* status of the file when the set was opened, to detect later that it was replaced or
      * modified */

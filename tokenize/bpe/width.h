@@ -1,5 +1,5 @@
 /* width.h: defines names that stand for one id width, for files that are compiled once per width.
- * The Makefile defines SGT_FOR_wide for 4-byte ids; without it, ids have 2 bytes:
+ * The Makefile defines SGT_FOR_wide for 4-byte ids; without it, ids are 2 bytes wide:
  *
  *     sgt_id      type of an id, either in merge order or public (as users see it)
  *     NO_PAIR     "these two tokens do not merge": larger than the id of any merged token. (With

@@ -138,8 +138,8 @@ static inline int sgt_corpus_sought(const sgt_corpus_file *f)
     return !sgt_corpus_made(f) && !f->rows;
 }
 
-/* Return how many bytes of the file this process will read, for progress: all of them or, if the
- * file is divided among ranks, those in this rank's range. */
+/* Return how many bytes of the file this process will read (used to show progress): all of them or,
+ * if the file is divided among ranks, those in this rank's range. */
 static inline uint64_t sgt_corpus_share(const sgt_corpus_file *f)
 {
     return (f->end ? f->end : f->size) - f->from;

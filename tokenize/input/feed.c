@@ -339,8 +339,8 @@ static int begins_document(const sgt_text_feed *f, const uint8_t *text, size_t n
     return f->r.literal.divides && !current(f)->lines && begins_with(&f->r.literal, text, n);
 }
 
-/* Append a part to the unit, with the n bytes at u->text + at as its text, and advance the feed
- * past these bytes. */
+/* Append to the unit a part whose text is the n bytes at u->text + at. Advance the feed past these
+ * bytes. */
 static int add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int closes, sgt_error *err)
 {
     const sgt_error *left = sgt_source_left(f->source);

@@ -17,10 +17,10 @@
  * backslash or a control character. The caller frees k->text, also after a failure. */
 int sgt_kept_names_set(sgt_kept_names *k, const char *list, sgt_error *err);
 
-/* Append the fields to keep of a JSONL line to u->kept, as a JSON object such as {"url": ...,
- * "date": null}. Set p->line.kept and p->line.kept_length to the object's place. A missing field is
- * null. If the line is not a JSON object, the text appended is undefined. u->scratch must have room
- * for the line. */
+/* From a JSONL line, take the fields to keep, and append them to u->kept as a JSON object such as
+ * {"url": ..., "date": null}. Set p->line.kept and p->line.kept_length to the object's place. A
+ * missing field is null. If the line is not a JSON object, the text appended is undefined.
+ * u->scratch must have room for the line. */
 int sgt_kept_line(const sgt_kept_names *k, uint8_t *line, sgt_unit *u, sgt_part *p, sgt_error *err);
 
 /* A reader of the fields to keep in the rows of a Parquet file. Only one thread at a time may use
@@ -28,9 +28,9 @@ int sgt_kept_line(const sgt_kept_names *k, uint8_t *line, sgt_unit *u, sgt_part 
 typedef struct sgt_kept_rows sgt_kept_rows;
 void sgt_kept_rows_close(sgt_kept_rows *r); /* NULL is allowed */
 
-/* Set *json[*n] to the fields to keep of the document that ends in part p of u, as a JSON object
- * that is valid until the next call. Return SGT_EFORMAT if a column is missing, or has neither
- * strings nor numbers.
+/* For the document that ends in part p of u, set *json to the fields to keep, as a JSON object of
+ * *n bytes that is valid until the next call. Return SGT_EFORMAT if a column is missing, or has
+ * neither strings nor numbers.
  *
  * The document's file must be JSONL or Parquet, and documents must come in order. *rows must be
  * NULL at first. The call opens and closes it as needed; the caller closes it after the last

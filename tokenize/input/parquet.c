@@ -278,8 +278,7 @@ static void read_tree(walk *w, size_t depth, unsigned levels, int list, size_t n
     if (depth) {
         size_t length = 0;
         const uint8_t *bytes = name.at ? read_bytes(&name, &length) : NULL;
-        /* truncate a name that is too long; it cannot be that of the requested column, whose path
-         * is shorter */
+        /* truncate a name that does not fit; a column with such a long name is not found */
         if (length >= PATH - 1 - n) length = PATH - 1 - n;
         if (length) memcpy(w->path + n, bytes, length);
         n += length;

@@ -71,9 +71,9 @@ uint64_t sgt_parquet_raw(const sgt_parquet *p);
 
 /* ---- pages ----
  *
- * A unit owns its pages, and a page is decoded into its unit's text. (Therefore feed.c and
- * parquet_page.c call each other.) A dictionary is decoded once, into a separate unit, and so is a
- * page with many rows. */
+ * A unit owns its pages, and a page is decoded into its unit's text. Therefore, feed.c and
+ * parquet_page.c call each other. A dictionary is decoded only once, into a separate unit, and so
+ * is a page with many rows. */
 
 /* Maximum number of rows of a page that are added to a unit (a thread's piece of work) at a time. A
  * page with more rows becomes a shared page, from which several units take rows. */

@@ -277,7 +277,7 @@ static int next_mini(deltas *d)
     return 0;
 }
 
-/* Read the next number. If the column's numbers have 32 bits, only the lower 32 bits of *out are
+/* Read the next number. If the column's numbers are 32-bit, only the lower 32 bits of *out are
  * valid. Return 0, or -1 if there is no further number. */
 static int next_delta(deltas *d, uint64_t *out)
 {

@@ -7,8 +7,8 @@
  *
  * The ids are also those of BpeTrainer: 0 is the end of text, 1 to 256 are the bytes in GPT-2's
  * order, and 257 + n is the token that merge n creates. (In GPT-2's order, bytes are sorted by the
- * code points of the characters that stand for them.) Counts have 64 bits. The result does not
- * depend on the order of the pieces. */
+ * code points of the characters that stand for them.) Counts are 64-bit. The result does not depend
+ * on the order of the pieces. */
 #ifndef SGT_MERGES_H
 #define SGT_MERGES_H
 

@@ -26,7 +26,7 @@
  * 2. Buckets. Each document is copied once, into the file of a bucket, which the leading bits of
  * its key select. A bucket consists of one file per rank, because each rank copies its share of the
  * documents into files of its own, in the folder sorting/SPLIT/RANK-of-RANKS of the work folder. A
- * bucket has about 64 MiB (more if there are over 32 GiB of tokens, or if a document is very long).
+ * bucket is about 64 MiB (more if there are over 32 GiB of tokens, or if a document is very long).
  * Any rank can then read the buckets in the order of the keys, loading one bucket at a time. While
  * it copies, a rank also needs 64 KiB of memory per file, and 8 bytes for each document of one
  * shard. The file "counts" in a rank's folder is written when all its files are on disk; a later

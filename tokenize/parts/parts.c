@@ -49,9 +49,11 @@ typedef struct parts {
     sgt_ranks *together;
     /* marks the duplicates; NULL if they are not found yet, or if duplicates are kept */
     sgt_dedup *dedup;
-    /* For the second pass, which writes shards from the parts. share: index of this rank among the
-     * ranks that write shards; shares: number of these ranks; memory: sgt_order_request.memory;
-     * shards: number of shards in each split. */
+    /* For the second pass, which writes shards from the parts:
+     *   share    index of this rank among the ranks that write shards
+     *   shares   number of these ranks
+     *   memory   as sgt_order_request.memory
+     *   shards   number of shards in each split */
     uint32_t share, shares;
     uint64_t memory, shards[SGT_SPLITS];
     /* Progress of the first pass, which tokenizes this rank's inputs. read: bytes read; read_bytes:

@@ -240,7 +240,7 @@ uint32_t sgt_vocab_longest(const sgt_vocab *v, const uint8_t *s, size_t n, size_
 /* ---- building a vocabulary ---- */
 
 /* Fill in GPT-2's tokens: the single bytes, the merged tokens, and the end of text. A merged token
- * has the bytes of its two halves. Return 0, or -1 if out of memory. */
+ * consists of the bytes of its two halves. Return 0, or -1 if out of memory. */
 static int add_gpt2_tokens(sgt_vocab *v)
 {
     v->made = v->eot = 256 + GPT2_MERGES;
@@ -490,7 +490,7 @@ static int ids_imply_merges(const sgt_vocab *v)
  * - the rule's text;
  * - if the ids do not imply the merges, the number of merges and the two ids of each merge.
  *
- * Numbers have 32 bits, little-endian. If merges are hashed, the seed is 1 if v->wholes is set. */
+ * Numbers are 32-bit and little-endian. If merges are hashed, the seed is 1 if v->wholes is set. */
 int sgt_vocab_set_fingerprint(sgt_vocab *v, sgt_error *err)
 {
     const uint32_t count = v->made - 256;

@@ -57,7 +57,7 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out);
 typedef struct sgt_pairs {
     /* memory for slots and factors, in a huge page because each look-up is a random access */
     sgt_arena memory;
-    /* a slot is left id << 44 | right id << 24 | merged id; an empty slot has all bits set */
+    /* a slot is left id << 44 | right id << 24 | merged id; in an empty slot, all bits are set */
     uint64_t *slots;
     uint16_t *factors; /* (groups): odd numbers */
     unsigned shift;    /* 64 - log2(slots) */
@@ -189,8 +189,8 @@ struct sgt_vocab {
     size_t whole_slots;
 
     /* (65536 entries, indexed by code point): the characters that are tokens and can replace their
-     * bytes before merging starts. NULL if ids have 2 bytes: in such a small vocabulary, cuts leave
-     * only short words, and starting with characters gains nothing. */
+     * bytes before merging starts. NULL if ids are 2 bytes wide: in such a small vocabulary, cuts
+     * leave only short words, and starting with characters gains nothing. */
     sgt_character *characters;
 
     /* smaller tables made from `joins`, which say where a piece may be cut before a non-ASCII

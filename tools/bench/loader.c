@@ -340,7 +340,7 @@ static int drawer_open(drawer *d, const loader_row *r, sgt_error *err)
 /* minimum size in bytes of the memory for memcpy, enough for the longest row */
 #define LEAST_BYTES ((uint64_t)4 << 20)
 /* number of windows that `memcpy` copies before it starts again with the first one; together 512
- * MiB if T = 1024 and ids have 2 bytes. Their addresses are computed before the clock starts */
+ * MiB if T = 1024 and ids are 2 bytes wide. Their addresses are computed before the clock starts */
 #define WINDOWS ((size_t)1 << 18)
 
 /* Map the buffer from which `memcpy` copies. It is as large as the set's tokens, but at most a

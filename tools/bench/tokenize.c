@@ -326,10 +326,11 @@ static int add_ours(const char *name, const char *pattern, sgt_error *err)
     return sgt_vocab_load(&state.vocabs[i], o.vocab, pattern, err);
 }
 
-/* Add the rows of our encoder. Two more rows are added if neither --peer nor --disk is given and
- * our own code can split by the vocabulary's pattern. They use the same pattern with PCRE2, and
- * GPT-2's pattern. A pattern in brackets is always run by PCRE2, because our own code recognizes
- * only exact patterns. */
+/* Add the rows of our encoder. If neither --peer nor --disk is given and our own code can split by
+ * the vocabulary's pattern, add two more rows for comparison:
+ * - the same pattern, run by PCRE2. It is put in brackets, because our own code recognizes only
+ *   exact patterns
+ * - GPT-2's pattern */
 static int add_all_ours(sgt_error *err)
 {
     int rc = add_ours("sgt", o.pattern, err);

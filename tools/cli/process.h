@@ -1,8 +1,8 @@
 /* process.h: functions for the process itself: signals, running out of memory, OpenMP's threads,
- * and the folders of NVIDIA's libraries and of the cache.
+ * the folders of NVIDIA's libraries, and the folder of the cache.
  *
- *     sgt_spin_little(argv);            // first in main: it may execute the program again
- *     sgt_search_wheels();              // before anything that uses CUDA
+ *     sgt_spin_little(argv);   // limits how long idle OpenMP threads spin; call it first in main
+ *     sgt_search_wheels();     // before anything that uses CUDA
  *     sgt_stop *stop = sgt_catch_signals(); */
 #ifndef SGT_CLI_PROCESS_H
 #define SGT_CLI_PROCESS_H

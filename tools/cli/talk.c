@@ -163,7 +163,7 @@ void sgt_wrapped_close(sgt_wrapped *w)
 
 /* ---- bytes ---- */
 
-/* maximum size in bytes of a line in a run's files; usual lines have a few hundred bytes */
+/* maximum size in bytes of a line in a run's files; usual lines are a few hundred bytes long */
 enum { LINE = 65536 };
 
 /* Return how many bytes of s[n] can be printed now. If s[n] ends in an incomplete UTF-8 sequence,

@@ -91,8 +91,8 @@ uint64_t inspect_count(const inspect_set *s, int split, uint64_t *documents);
 const sgt_set_shard *inspect_place(const inspect_set *s, int split, uint64_t token,
                                    uint64_t *offset);
 /* Return the exclusive upper bound of a shard's ids: the vocabulary size in its header, if there is
- * one. Otherwise it is GPT-2's vocabulary size if ids have 2 bytes, and the maximum vocabulary size
- * if they have 4 bytes. */
+ * one. Otherwise it is GPT-2's vocabulary size if ids are 2 bytes wide, and the maximum vocabulary
+ * size if they are 4 bytes wide. */
 uint32_t inspect_ids(const sgt_set_shard *d);
 
 /* Compare two sets. Return 0 if they have the same tokens, or 1 after printing the first

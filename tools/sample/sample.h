@@ -15,7 +15,7 @@
 /* ---- model.c ---- */
 
 typedef struct sample_model {
-    char *path; /* folder of the checkpoint, or a file of llm.c */
+    char *path; /* folder of the checkpoint, or an llm.c model file */
     sgt_model shape;
     sgt_vocab *vocab;
 } sample_model;

@@ -137,7 +137,7 @@ static void add_parameters(sgt_cpu_backend *c, size_t flat)
 }
 
 /* Return the scratch memory of matrix products, so that the caller can declare when it is in use.
- * Return NULL if matrix products need none. In this case, buf.products has 0 bytes and the same
+ * Return NULL if matrix products need none. In this case, buf.products is empty and has the same
  * address as the next buffer, and a declaration for this address would apply to that buffer. */
 static void *products(const sgt_cpu_backend *c)
 {

@@ -2,8 +2,8 @@
  * earlier tokens.
  *
  * Every matrix product is x W', where W is stored row-major with the shape (out, in) (`dots` of
- * kernels.h). Checkpoints store the weights of linear layers with the shape (in, out), so loading
- * transposes them.
+ * kernels.h). Checkpoints store the weights of linear layers with the shape (in, out), so they are
+ * transposed when loaded.
  *
  * Each call of sgt_decoder_run is one parallel region, whose loops are divided into tasks. The
  * results do not depend on the number of threads, because the division depends only on shapes, and

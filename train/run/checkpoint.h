@@ -74,9 +74,9 @@ void sgt_checkpoint_state_free(sgt_checkpoint_state *state);
  * valid and match each other. If `sums` is set, also read all files and verify their checksums. */
 int sgt_checkpoint_check(const char *dir, uint64_t step, int sums, sgt_error *err);
 
-/* Set *m to the shape of the model at `path`. If `path` is a file, it must be a model file of
- * llm.c, and its header is read. If `path` is a folder, it may be any Hugging Face GPT-2 directory,
- * and its config.json is read. */
+/* Set *m to the shape of the model at `path`. If `path` is a file, it must be an llm.c model file,
+ * and its header is read. If `path` is a folder, it may be any Hugging Face GPT-2 directory, and
+ * its config.json is read. */
 int sgt_checkpoint_shape(sgt_model *m, const char *path, sgt_error *err);
 
 /* sgt_checkpoint_load_model loads the parameters from model.safetensors, or from the files that

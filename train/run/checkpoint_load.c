@@ -1,5 +1,5 @@
 /* checkpoint_load.c: loads parameters and moments from a checkpoint. Parameters can also be loaded
- * from any Hugging Face GPT-2 directory or from a model file of llm.c. */
+ * from any Hugging Face GPT-2 directory or from an llm.c model file. */
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -185,7 +185,7 @@ static int check_tied(const parts *p, const char *const *prefixes, const char *w
         where);
 }
 
-/* ---- model files of llm.c ---- */
+/* ---- llm.c model files ---- */
 
 /* Model files of karpathy/llm.c are written by write_model in train_gpt2.py or by
  * gpt2_write_to_checkpoint in train_gpt2.cu.
@@ -290,8 +290,8 @@ static int open_llmc(llmc_file *f, const char *path, sgt_error *err)
     return rc < 0 ? rc : check_llmc_header(f, word, err);
 }
 
-/* Set *m to the shape of the model in an llm.c file. Return SGT_EFORMAT if the file is not a model
- * file of llm.c, if its version is not supported, or if its size does not match the shape. */
+/* Set *m to the shape of the model in an llm.c file. Return SGT_EFORMAT if it is not such a file,
+ * if its version is not supported, or if its size does not match the shape. */
 static int read_llmc_shape(sgt_model *m, const char *path, sgt_error *err)
 {
     llmc_file f;

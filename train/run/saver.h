@@ -13,10 +13,10 @@
  * A save copies parameters and moments to memory that the first save allocates and later saves
  * reuse. A background thread then writes the copy as sgt_run_save does: temporary names, fsync,
  * rename, `latest`, removal of old checkpoints. Copying costs a pass over memory. A fork would
- * avoid the copy, but is unsafe with threads of OpenMP, CUDA or MPI. Only one write runs at a time,
- * so the next save waits until the write has ended. If a write fails, the older checkpoints remain,
- * and a later save may succeed. If there is no memory for the copy, or if no step follows the save,
- * training waits for the write. Only one thread may use a saver. */
+ * avoid the copy, but is unsafe in a process with OpenMP, CUDA or MPI threads. Only one write runs
+ * at a time, so the next save waits until the write has ended. If a write fails, the older
+ * checkpoints remain, and a later save may succeed. If there is no memory for the copy, or if no
+ * step follows the save, training waits for the write. Only one thread may use a saver. */
 #ifndef SGT_SAVER_H
 #define SGT_SAVER_H
 
