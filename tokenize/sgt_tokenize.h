@@ -84,11 +84,10 @@ int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err);
 void sgt_encoder_free(sgt_encoder *e); /* NULL is allowed */
 
 /* Encode the n bytes at `text` into `ids`, a buffer of ids_bytes bytes. Set *count to the number of
- * ids, which are sgt_vocab_width bytes each. n bytes can become n ids: if the buffer is too small
- * for these, return SGT_EUSAGE. The text may be any bytes; those that are not UTF-8 become separate
- * tokens. It is not normalized, and <|endoftext|> is ordinary text. The time is linear in n, unless
- * the pattern is a PCRE2 pattern. If its matching exceeds PCRE2's backtracking limits, return
- * SGT_EUNSUPPORTED. */
+ * ids, which are sgt_vocab_width bytes each. If the buffer is too small for n ids, return
+ * SGT_EUSAGE. The text may be any bytes; those that are not UTF-8 become separate tokens. It is not
+ * normalized, and <|endoftext|> is ordinary text. Without PCRE2, the time is linear in n. If PCRE2
+ * exceeds its backtracking limits, return SGT_EUNSUPPORTED. */
 int sgt_encode(sgt_encoder *e, const void *text, size_t n, void *ids, size_t ids_bytes,
                size_t *count, sgt_error *err);
 
@@ -100,7 +99,7 @@ typedef struct sgt_text {
 int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, void *ids,
                      size_t ids_bytes, size_t *ends, sgt_error *err);
 
-/* Decode ids[count] into *text: *n bytes and a NUL, malloc'd. SGT_EFORMAT: an id is too large. */
+/* Decode `count` ids into *text: *n bytes and a NUL, malloc'd. SGT_EFORMAT: an id is too large. */
 int sgt_decode(const sgt_vocab *v, const void *ids, size_t count, char **text, size_t *n,
                sgt_error *err);
 

@@ -56,9 +56,9 @@ typedef struct sgt_train_options {
      *
      * `fingerprint` identifies the data's vocabulary, which has n ids. `tokenizer` names a file
      * with it; NULL: there is no such file. If `path` is NULL, the vocabulary is found by its
-     * fingerprint or by n. If the result is 1 and `bytes` is not NULL, the callback sets bytes[n]
-     * to the length in bytes of each id's text: 0 for an id without text, such as the end of
-     * text. */
+     * fingerprint or by n. If the result is 1 and `bytes` is not NULL, the callback fills in the n
+     * elements of `bytes`, the length in bytes of each id's text: 0 for an id without text, such as
+     * the end of text. */
     int (*vocabulary)(const char *path, const char *tokenizer, uint64_t fingerprint,
                       uint32_t *bytes, uint32_t n, sgt_error *err);
     /* cache folder for the CPU's measured peak speed and self-check verdicts, created if missing;

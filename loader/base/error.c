@@ -45,9 +45,9 @@ char *sgt_printable(char *out, unsigned long size, const char *s)
     return out;
 }
 
-/* Copy `from` into text[size]. If it does not fit, replace its middle by " [...] ". The end is kept
- * because a message usually begins with a path, which may be long, and ends with the cause of the
- * error. */
+/* Copy `from` into the `size` bytes at `text`. If it does not fit, replace its middle by " [...] ".
+ * The end is kept because a message usually begins with a path, which may be long, and ends with
+ * the cause of the error. */
 static void cut_middle(char *text, size_t size, const char *from)
 {
     static const char gap[] = " [...] ";

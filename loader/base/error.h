@@ -64,9 +64,9 @@ static inline int sgt_fail_memory(sgt_error *err, const char *what)
     return SGT_ENOMEM;
 }
 
-/* Copy `s` into out[size] in a form that is safe to print in a terminal: control characters, byte
- * order marks and ill-formed UTF-8 are written as \xNN. If the text does not fit, its end is cut
- * off. Return out. */
+/* Copy `s` into the `size` bytes at `out` in a form that is safe to print in a terminal: control
+ * characters, byte order marks and ill-formed UTF-8 are written as \xNN. If the text does not fit,
+ * its end is cut off. Return out. */
 char *sgt_printable(char *out, unsigned long size, const char *s);
 
 /* A receiver of messages that are not failures, such as "io_uring is forbidden: reading with pread

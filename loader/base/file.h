@@ -45,7 +45,7 @@ int sgt_file_commit(sgt_file *f, sgt_error *err);
 /* Close the temporary file and remove it. Does nothing after sgt_file_commit or sgt_file_abandon,
  * or if sgt_file_begin failed. */
 void sgt_file_abandon(sgt_file *f);
-/* Write p[n] to the file `path` atomically: begin, write and commit in one call. */
+/* Write the n bytes at p to the file `path` atomically: begin, write and commit in one call. */
 int sgt_file_put(const char *path, const void *p, size_t n, sgt_error *err);
 
 /* Return 1 if `path` does not exist, for example because a parent folder in it is a file. Return 0
@@ -56,8 +56,8 @@ int sgt_file_gone(const char *path);
  * does not exist, append `hint` in parentheses. Return SGT_ENOMEM or SGT_EIO. */
 int sgt_fail_path(sgt_error *err, const char *path, const char *hint);
 
-/* Return the length in bytes of the UTF-8 byte order mark at the beginning of bytes[n]: 3, or 0 if
- * there is no such mark. */
+/* Return the length in bytes of the UTF-8 byte order mark at the beginning of the n bytes at
+ * `bytes`: 3, or 0 if there is no such mark. */
 size_t sgt_utf8_mark(const void *bytes, size_t n);
 
 /* Read a file completely into the malloc'd buffer *out, which the caller frees. Append a NUL, which
@@ -70,10 +70,10 @@ int sgt_stream_get(char **out, size_t *n, FILE *f, const char *name, size_t max,
 /* Open a regular file for reading its lines. The caller closes it with fclose. Returns SGT_EIO for
  * anything that is not a regular file, such as a folder or a FIFO. */
 int sgt_file_lines(FILE **f, const char *path, sgt_error *err);
-/* Read the next line of f into line[size], including its newline, and append a NUL. Return the
- * length of the line in bytes, or 0 at the end of the file or on an error (check ferror). A line of
- * `size` bytes or more is cut: `line` holds its beginning, the rest is skipped, and `size` is
- * returned. */
+/* Read the next line of f into the `size` bytes at `line`, including its newline, and append a NUL.
+ * Return the length of the line in bytes, or 0 at the end of the file or on an error (check
+ * ferror). A line of `size` bytes or more is cut: `line` holds its beginning, the rest is skipped,
+ * and `size` is returned. */
 size_t sgt_file_line(char *line, size_t size, FILE *f);
 
 /* Write or read exactly n bytes, continuing after EINTR and after partial transfers. If that is not

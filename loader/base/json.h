@@ -19,12 +19,13 @@
 extern "C" {
 #endif
 
-/* Return SGT_EFORMAT if the JSON text text[n] has more than `most` values; names of members do not
- * count as values. The text need not be valid JSON. `path` is used in the message. */
+/* Return SGT_EFORMAT if the JSON text in the n bytes at `text` has more than `most` values; names
+ * of members do not count as values. The text need not be valid JSON. `path` is used in the
+ * message. */
 int sgt_json_fits(const char *text, size_t n, size_t most, const char *path, sgt_error *err);
 
-/* Parse text[n], the content of the file `path`. It must be one JSON object with at most `most`
- * values. *out is set only on success. */
+/* Parse the n bytes at `text`, the content of the file `path`. It must be one JSON object with at
+ * most `most` values. *out is set only on success. */
 int sgt_json_object(json_t **out, const char *text, size_t n, size_t most, const char *path,
                     sgt_error *err);
 /* The same for the file at `path`, which may be at most most_bytes bytes long. */

@@ -50,8 +50,8 @@ void sgt_library_search(const char *folders);
 const char *sgt_library_searched(void);
 
 /* Call dlopen(name, flags), up to 10 times while it fails: a signal can interrupt dlopen, which may
- * then report a missing file. On failure return NULL and store the last error, safe to print, in
- * why[n]. */
+ * then report a missing file. On failure, return NULL and store the last error, safe to print, in
+ * the n bytes at `why`. */
 void *sgt_library_open(const char *name, int flags, char *why, size_t n);
 
 /* Load the library, unless this process has loaded it already. Any thread may call this. The

@@ -61,9 +61,9 @@ static const sgt_magic *find(const number *table, size_t count, const uint8_t *p
     return NULL;
 }
 
-/* Return whether p[n] begins with the header of a tar archive. Old archives have no magic number,
- * so check the header's checksum: eight octal digits, equal to the sum of all bytes of the header.
- * For that sum, the eight bytes of the checksum itself count as blanks. */
+/* Return whether the n bytes at p begin with the header of a tar archive. Old archives have no
+ * magic number, so check the header's checksum: eight octal digits, equal to the sum of all bytes
+ * of the header. For that sum, the eight bytes of the checksum itself count as blanks. */
 static int is_tar(const uint8_t *p, size_t n)
 {
     unsigned sum = 0;
@@ -74,8 +74,8 @@ static int is_tar(const uint8_t *p, size_t n)
     return strtoul(digits, NULL, 8) == sum;
 }
 
-/* Return whether p[n] begins with the header of a cpio archive in one of its ASCII formats: at
- * least 76 or 110 digits, the first five of which are 07070. */
+/* Return whether the n bytes at p begin with the header of a cpio archive in one of its ASCII
+ * formats: at least 76 or 110 digits, the first five of which are 07070. */
 static int is_cpio(const uint8_t *p, size_t n)
 {
     size_t digits = 0;
@@ -83,8 +83,8 @@ static int is_cpio(const uint8_t *p, size_t n)
     return digits >= 76 && !memcmp(p, "07070", 5) && (p[5] == '7' || digits >= 110);
 }
 
-/* Return whether p[n] begins like a safetensors file: the length of a JSON header as a 64-bit
- * little-endian number, followed by the JSON header. */
+/* Return whether the n bytes at p begin like a safetensors file: the length of a JSON header as a
+ * 64-bit little-endian number, followed by the JSON header. */
 static int is_tensors(const uint8_t *p, size_t n)
 {
     return n > 9 && !memcmp(p + 4, "\0\0\0", 4) && p[8] == '{' && (p[9] == '"' || p[9] == '}');
@@ -138,10 +138,11 @@ static wide count_units(const uint8_t *p, size_t n, size_t width, int big)
     return w;
 }
 
-/* Return the format of p[n] if it looks like UTF-16 or UTF-32 text, or like an array of 16-bit or
- * 32-bit integers that are mostly small. Otherwise return NULL. The data counts as integers, not as
- * text, if some of these units are 0 or cannot occur in text. It does not count as 32-bit if more
- * than half of the 32-bit units are 0. `whole`: p[n] is the entire file. */
+/* Return the format of the n bytes at p if they look like UTF-16 or UTF-32 text, or like an array
+ * of 16-bit or 32-bit integers that are mostly small. Otherwise return NULL. The data counts as
+ * integers, not as text, if some of these units are 0 or cannot occur in text. It does not count as
+ * 32-bit if more than half of the 32-bit units are 0. `whole`: 1 if the n bytes are the entire
+ * file. */
 static const sgt_magic *find_wide(const uint8_t *p, size_t n, int whole)
 {
     static const sgt_magic texts[] = {CONVERT("UTF-16LE"), CONVERT("UTF-16BE"), CONVERT("UTF-32LE"),

@@ -28,13 +28,13 @@ typedef struct sgt_magic {
     sgt_magic_kind kind;
 } sgt_magic;
 
-/* Return the format that the magic number or header at the beginning of p[n] indicates. NULL:
- * unknown. */
+/* Return the format that the magic number or header at the beginning of the n bytes at p indicates,
+ * or NULL if it is unknown. */
 const sgt_magic *sgt_magic_of(const uint8_t *p, size_t n);
 
-/* Return the format of a file that begins with p[n] if it has a byte order mark of UTF-16 or
- * UTF-32, or seems to consist of numbers or characters of 16 or 32 bits. Otherwise return NULL.
- * `whole` is 1 if p[n] is the entire file. */
+/* Return the format of a file that begins with the n bytes at p if it has a byte order mark of
+ * UTF-16 or UTF-32, or seems to consist of numbers or characters of 16 or 32 bits. Otherwise return
+ * NULL. `whole` is 1 if these bytes are the entire file. */
 const sgt_magic *sgt_magic_wide(const uint8_t *p, size_t n, int whole);
 
 #endif

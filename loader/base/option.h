@@ -91,8 +91,8 @@ static inline int sgt_option_is_whole(const sgt_option *o)
  * the words, separated by | and written into buf. */
 const char *sgt_option_value(const sgt_option *o, char buf[SGT_OPTION_VALUE]);
 
-/* Return the index of word[n] among the words of a WORD or CHOICE option, or -1 if it is not one of
- * them. */
+/* Return the index of the word of n bytes at `word` among the words of a WORD or CHOICE option, or
+ * -1 if it is not one of them. */
 int sgt_option_word(const sgt_option *o, const char *word, size_t n);
 
 /* Check that x is within the option's bounds. Return SGT_OK, or SGT_EUSAGE with a message that

@@ -202,7 +202,7 @@ typedef struct rows {
     uint64_t start;   /* for sampling `block`: index in the epoch of the pool's first window */
 } rows;
 
-/* Copy row indices from row[n] to r->at, relative to `begin`. Stop at the first row outside the
+/* Copy the n row indices at `row` to r->at, relative to `begin`. Stop at the first row outside the
  * range begin ... begin + last, or after ROWS rows. */
 static void init_rows(rows *r, const uint64_t *row, uint32_t n, uint64_t begin, uint64_t last)
 {

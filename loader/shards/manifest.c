@@ -33,7 +33,7 @@ typedef enum kind {
     COUNT, /* uint64_t */
     SMALL, /* uint32_t, up to SGT_MOST_IDS */
     HEX,   /* uint64_t; in JSON a string of 16 hex digits */
-    TEXT   /* char[size], which is not empty */
+    TEXT   /* string in an array of `size` bytes; it must not be empty */
 } kind;
 
 typedef struct field {

@@ -59,9 +59,9 @@ void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h)
 
 static uint16_t get16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
 
-/* Return the width in bits of the ids in a file without a header, which begins with head[n] and has
- * `size` bytes. The result is 16, unless the file's 16-bit words cannot be ids of that width; then
- * it is 32 or 64.
+/* `head` holds the first n bytes of a file of `size` bytes that has no header. Return the width in
+ * bits of its ids. The result is 16, unless the file's 16-bit words cannot be ids of that width;
+ * then it is 32 or 64.
  *
  * In a file of 16-bit ids, words at odd and even positions have the same distribution. In a file of
  * 32-bit ids, the words at odd positions are the high halves of ids. Three tests recognize them:
@@ -88,8 +88,8 @@ static int width_of(const uint8_t *head, size_t n, uint64_t size)
     return size % 8 || long_zeros < pairs / 2 ? 32 : 64;
 }
 
-/* Return whether head[n] may be text in UTF-8 or any other encoding that extends ASCII: it has only
- * the control characters that occur in text. */
+/* Return whether the n bytes at `head` may be text in UTF-8 or any other encoding that extends
+ * ASCII: they have only the control characters that occur in text. */
 static int is_text(const uint8_t *head, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -159,8 +159,8 @@ static int check_width(const uint8_t *head, size_t n, uint64_t size, int bits, c
         path);
 }
 
-/* Fill in *h for a file whose beginning, head[n], has no magic number of sgt. The file may be a
- * .bin of Megatron-LM or, if `raw` allows that, a file without a header. */
+/* Fill in *h for a file whose first n bytes, `head`, do not begin with sgt's magic number. The file
+ * may be a .bin of Megatron-LM or, if `raw` allows that, a file without a header. */
 static int foreign_header(sgt_shard_header *h, uint64_t size, const uint8_t *head, size_t n,
                           const char *path, int raw, sgt_error *err)
 {

@@ -49,10 +49,10 @@ size_t sgt_bpe_scan_32(const sgt_vocab *v, const uint8_t *s, size_t n, void *ids
  * token */
 #define SGT_EXTENT_TOKEN 1024
 
-/* Find a safe cut (see sgt_rule_cut) inside the longest piece of text[n]. Return its offset, or 0
- * if none was found. `text` must start at the beginning of a text or at a safe cut. The vocabulary
- * must have one of the rules of split.h, such as GPT-2's. The call takes about as long as encoding
- * the text. Only one thread at a time may use an encoder. */
+/* Find a safe cut (see sgt_rule_cut) inside the longest piece of the n bytes at `text`. Return its
+ * offset, or 0 if none was found. `text` must start at the beginning of a text or at a safe cut.
+ * The vocabulary must have one of the rules of split.h, such as GPT-2's. The call takes about as
+ * long as encoding the text. Only one thread at a time may use an encoder. */
 size_t sgt_extent_cut(sgt_encoder *e, const uint8_t *text, size_t n);
 
 #endif

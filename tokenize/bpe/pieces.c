@@ -42,9 +42,9 @@ size_t WIDTH(sgt_bpe_scan)(const sgt_vocab *v, const uint8_t *s, size_t n, void 
     return n ? merge_all(v, ids, merged, n) : 0;
 }
 
-/* Encode s[n] by the definition of BPE. Unlike sgt_bpe_scan, start with one token per character
- * (begin_with_characters) where that gives the same ids; elsewhere, with one per byte. Only used
- * for 4-byte ids. */
+/* Encode the n bytes at s by the definition of BPE. Unlike sgt_bpe_scan, start with one token per
+ * character (begin_with_characters) where that gives the same ids; elsewhere, with one per byte.
+ * Only used for 4-byte ids. */
 static size_t scan_characters(const sgt_vocab *v, const uint8_t *s, size_t n, void *room)
 {
     sgt_id *ids = room;
@@ -225,8 +225,8 @@ static size_t encode_words(sgt_encoder *e, const uint8_t *s, const uint32_t *end
     return n + encode_tail(e, s + from, tail, count - safe, ids + n);
 }
 
-/* Split text[n] and encode it. Return the number of ids. If the pattern fails, return
- * SGT_PATTERN_FAILED and set e->failure to the cause. */
+/* Split the n bytes at `text` into pieces and encode these. Return the number of ids. If the
+ * pattern fails, return SGT_PATTERN_FAILED and set e->failure to the cause. */
 static size_t encode_text(sgt_encoder *e, const void *text, size_t n, void *room)
 {
     sgt_id *ids = room;
@@ -271,8 +271,8 @@ static size_t longest_token(const sgt_vocab *v)
     return most;
 }
 
-/* Return the length of a prefix of text[n], a few bytes shorter than n, that ends with a complete
- * character whatever text follows text[n]. */
+/* Return the length of a prefix of the n bytes at `text`, a few bytes shorter than n, that ends
+ * with a complete character whatever text follows these n bytes. */
 static size_t in_sight(const uint8_t *text, size_t n)
 {
     size_t m = n > 4 ? n - 4 : 0, low = m > 3 ? m - 3 : 0;
@@ -282,7 +282,8 @@ static size_t in_sight(const uint8_t *text, size_t n)
     return (text[m] & 0xC0) == 0x80 && n > 4 ? n - 4 : m;
 }
 
-/* Find the longest piece of text[n]. Return its length, and set *from to its start. */
+/* Find the longest piece of the n bytes at `text`. Return its length, and set *from to its
+ * start. */
 static size_t longest_piece(const sgt_rule *r, const uint8_t *text, size_t n, size_t *from)
 {
     sgt_splitter sp = sgt_splitter_by(r, text, n);

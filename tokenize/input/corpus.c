@@ -210,8 +210,8 @@ void sgt_form_notice(const sgt_notice *to, const sgt_corpus *c, const sgt_corpus
                 name, such);
 }
 
-/* Return 1 if name[n] ends in `ending`, ignoring case, with at least one character of the file name
- * before it. */
+/* Return 1 if the name of n bytes at `name` ends in `ending`, ignoring case, with at least one
+ * character of the file name before it. */
 static int ends_in(const char *name, size_t n, const char *ending)
 {
     const size_t m = strlen(ending);

@@ -40,14 +40,14 @@
 
 /* ---- the literal end of text ---- */
 
-/* Return 1 if text[n] begins with the literal. */
+/* Return 1 if the n bytes at `text` begin with the literal. */
 static int begins_with(const sgt_literal *l, const uint8_t *text, size_t n)
 {
     return l->text && n >= strlen(l->text) && !memcmp(text, l->text, strlen(l->text));
 }
 
-/* Return the offset of the last literal in text[n] that does not begin at offset 0, or 0 if there
- * is none. */
+/* Return the offset of the last literal in the n bytes at `text` that does not begin at offset 0,
+ * or 0 if there is none. */
 static size_t last_literal(const sgt_literal *l, const uint8_t *text, size_t n)
 {
     const size_t bytes = strlen(l->text);
@@ -74,7 +74,8 @@ uint64_t sgt_literal_count(const sgt_literal *l, const uint8_t *text, size_t n)
  * minus 1, or 0 if there is no literal. */
 static size_t literal_beyond(const sgt_literal *l) { return l->text ? strlen(l->text) - 1 : 0; }
 
-/* Return 1 if a literal begins in text[n] but ends in the `more` bytes that follow text[n]. */
+/* Return 1 if a literal begins in the n bytes at `text` but ends in the `more` bytes that follow
+ * them. */
 static uint64_t is_across(const sgt_literal *l, const uint8_t *text, size_t n, size_t more)
 {
     const size_t beyond = literal_beyond(l), before = n < beyond ? n : beyond;
@@ -332,8 +333,8 @@ static int set_carry(sgt_text_feed *f, const uint8_t *bytes, size_t n, sgt_error
     return SGT_OK;
 }
 
-/* Return 1 if text[n] begins with the literal and if literals begin documents in the current
- * file. */
+/* Return 1 if the n bytes at `text` begin with the literal and if literals begin documents in the
+ * current file. */
 static int begins_document(const sgt_text_feed *f, const uint8_t *text, size_t n)
 {
     return f->r.literal.divides && !current(f)->lines && begins_with(&f->r.literal, text, n);
@@ -408,10 +409,11 @@ static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     return SGT_OK;
 }
 
-/* Find a cut point in text[n], which is from a text file, and set *good as cut_part does. If
- * literals begin documents, cut before the last literal. If there is none, cut where the split rule
- * allows it, but not within the last bytes, which may be the beginning of a literal. As a result,
- * no cut is inside a literal that begins a document, and every other literal is counted. */
+/* Find a cut point in the n bytes at `text`, which are from a text file, and set *good as cut_part
+ * does. If literals begin documents, cut before the last literal. If there is none, cut where the
+ * split rule allows it, but not within the last bytes, which may be the beginning of a literal. As
+ * a result, no cut is inside a literal that begins a document, and every other literal is
+ * counted. */
 static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
     const sgt_literal *l = &f->r.literal;
@@ -431,9 +433,9 @@ static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     return rc;
 }
 
-/* Find a cut in text[n], as late as possible. Set *good to its offset, or to 0 if there is none yet
- * and more text must be read. The first `seen` bytes contain no cut, according to an earlier
- * search. */
+/* Find a cut in the n bytes at `text`, as late as possible. Set *good to its offset, or to 0 if
+ * there is none yet and more text must be read. The first `seen` bytes contain no cut, according to
+ * an earlier search. */
 static int cut_part(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen, size_t *good,
                     sgt_error *err)
 {

@@ -170,8 +170,8 @@ static size_t copy_plain(uint8_t *out, const uint8_t *s, const uint8_t *end)
 #endif
 }
 
-/* Decode text[n], whose escapes have been checked, into scratch. Return the decoded length, which
- * is at most n. */
+/* Decode the n bytes at `text`, whose escapes have been checked, to `scratch`. Return the decoded
+ * length, which is at most n. */
 static size_t unescape(uint8_t *scratch, const uint8_t *text, size_t n, uint64_t *surrogates)
 {
     const uint8_t *s = text, *end = text + n;
@@ -415,9 +415,9 @@ const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratc
 
 /* ---- turning a block of lines into documents ---- */
 
-/* Find the document in line[n], and set *t to its offset and length. Return NULL, or the reason why
- * the line is bad; t->at is then the offset of the error (sgt_json_found). valid: 1 if the line is
- * known to be UTF-8. */
+/* Find the document in the n bytes at `line`, and set *t to its offset and length. Return NULL, or
+ * the reason why the line is bad; t->at is then the offset of the error (sgt_json_found). valid: 1
+ * if the line is known to be UTF-8. */
 static const char *read_document(sgt_unit *u, uint8_t *line, size_t n, int valid, sgt_json_found *t)
 {
     size_t good = valid ? n : sgt_utf8_valid(line, n);

@@ -68,9 +68,9 @@ struct sgt_part;
 int sgt_json_records(struct sgt_unit *u, const struct sgt_part *p, struct sgt_part *next,
                      sgt_error *err);
 
-/* Prepare line[n] for a strict JSON parser: outside strings, replace NaN, Infinity and -Infinity by
- * an empty list and blanks. The line must be followed by a newline or NUL. Return NULL, or the
- * reason why the line is bad: it has a byte order mark outside strings. */
+/* Prepare the n bytes at `line` for a strict JSON parser: outside strings, replace NaN, Infinity
+ * and -Infinity by an empty list and blanks. The line must be followed by a newline or NUL. Return
+ * NULL, or the reason why the line is bad: it has a byte order mark outside strings. */
 const char *sgt_json_mend(char *line, size_t n);
 
 #endif

@@ -82,7 +82,7 @@ struct sgt_kept_rows {
     const sgt_kept_names *names;
     const sgt_corpus_file *file;
     column columns[SGT_KEPT_NAMES];
-    FILE *to; /* memory stream that writes the row's JSON object to text[size] */
+    FILE *to; /* memory stream that writes the row's JSON object to the `size` bytes at `text` */
     char *text;
     size_t size;
 };

@@ -250,7 +250,7 @@ typedef struct walk {
     char path[PATH];
 } walk;
 
-/* Append the column name w->path[n] to the names for an error message. */
+/* Append the column name, the n bytes at w->path, to the names for an error message. */
 static void list_name(walk *w, size_t n)
 {
     const size_t comma = w->used ? 2 : 0;
@@ -428,9 +428,9 @@ static int read_groups(sgt_parquet *p, thrift *t, size_t column, sgt_error *err)
     return rc;
 }
 
-/* Parse the metadata bytes[n]. Return SGT_EFORMAT if the metadata is damaged, or if the column is
- * missing, is encrypted, is compressed by an unsupported codec, or does not have one string per
- * row. */
+/* Parse the metadata, the n bytes at `bytes`. Return SGT_EFORMAT if the metadata is damaged, or if
+ * the column is missing, is encrypted, is compressed by an unsupported codec, or does not have one
+ * string per row. */
 static int parse_meta(sgt_parquet *p, const uint8_t *bytes, size_t n, sgt_error *err)
 {
     thrift t = {.at = bytes, .end = bytes + n}, schema = {0}, groups = {0};
@@ -457,8 +457,9 @@ static int parse_meta(sgt_parquet *p, const uint8_t *bytes, size_t n, sgt_error 
 
 /* ---- heads of pages ---- */
 
-/* Parse the header of a page at p[n]. Return NULL, or what is wrong with the header. Set *more to 1
- * if the header only ends too early, so that the caller should try again with more bytes. */
+/* Parse the header of a page in the n bytes at p. Return NULL, or what is wrong with the header.
+ * Set *more to 1 if the header only ends too early, so that the caller should try again with more
+ * bytes. */
 static const char *parse_head(sgt_parquet_head *h, const uint8_t *p, size_t n, int *more)
 {
     thrift t = {.at = p, .end = p + n}, data = {0}, data2 = {0};

@@ -53,8 +53,8 @@ static int fail(sgt_error *err, const char *path, uint64_t offset, const char *w
 
 /* ---- codecs ----
  *
- * Each function decompresses in[n] to at most `size` bytes. It returns the number of bytes written,
- * or SIZE_MAX if the input is damaged. */
+ * Each function decompresses the n bytes at `in` to at most `size` bytes. It returns the number of
+ * bytes written, or SIZE_MAX if the input is damaged. */
 
 typedef size_t unpacker(const uint8_t *in, size_t n, uint8_t *out, size_t size);
 
@@ -649,8 +649,8 @@ static const char *decode_page(const sgt_parquet_page *p, sgt_unit *u, sgt_parqu
     return why;
 }
 
-/* Copy the strings of rows[count] to the end of u's text, and adjust their offsets. `strings` is
- * the text that the offsets referred to before; it is not u's text. */
+/* Copy the strings of the `count` rows at `rows` to the end of u's text, and adjust their offsets.
+ * `strings` is the text that the offsets referred to before; it is not u's text. */
 static const char *copy_rows(sgt_unit *u, sgt_parquet_string *rows, uint64_t count,
                              const uint8_t *strings)
 {

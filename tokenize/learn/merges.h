@@ -48,8 +48,8 @@ typedef struct sgt_pieces {
 } sgt_pieces;
 
 void sgt_pieces_free(sgt_pieces *p);
-/* sgt_pieces_add adds `count` to the count of the piece s[n]. sgt_pieces_add_all adds all counts of
- * `other`. Both return 0 or SGT_ENOMEM. */
+/* sgt_pieces_add adds `count` to the count of the piece of n bytes at s. sgt_pieces_add_all adds
+ * all counts of `other`. Both return 0 or SGT_ENOMEM. */
 int sgt_pieces_add(sgt_pieces *p, const uint8_t *s, size_t n, uint64_t count, sgt_error *err);
 int sgt_pieces_add_all(sgt_pieces *p, const sgt_pieces *other, sgt_error *err);
 

@@ -355,7 +355,7 @@ size_t sgt_rule_cut(const sgt_rule *r, const void *text, size_t n, const uint64_
             continue;
         }
         /* Do not cut before a continuation byte. The category of the character after the cut
-         * decides, so all of the character, up to four bytes, must be in s[n]. */
+         * decides, so all of the character, up to four bytes, must be in the n bytes at s. */
         if ((s[p] & 0xC0) == 0x80 || (s[p] >= 0x80 && n - p < 4)) continue;
         const unsigned a = read_set_before(s, p, &len), b = read_set(s + p, n - p, &next);
         if (gpt2 ? gpt2_may_cut(s, n, p, a, len, b, joins) : ends_at(r, s, p, a, b)) return p;

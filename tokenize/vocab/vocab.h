@@ -30,11 +30,11 @@
  * first. */
 uint8_t sgt_alphabet_byte(uint32_t id);
 
-/* Decode text[0..n) from the byte alphabet to `out`, which must have room for n bytes. Return the
- * number of bytes, or 0 if a character is not in the alphabet. */
+/* Decode the n bytes at `text` from the byte alphabet to `out`, which must have room for n bytes.
+ * Return the number of bytes, or 0 if a character is not in the alphabet. */
 size_t sgt_alphabet_read(const char *text, size_t n, uint8_t *out);
 
-/* Encode the bytes s[0..n) in the byte alphabet, as UTF-8, to `out`, which must have room for 2n
+/* Encode the n bytes at s in the byte alphabet, as UTF-8, to `out`, which must have room for 2n
  * bytes. Return the number of bytes written. */
 size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out);
 

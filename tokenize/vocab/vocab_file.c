@@ -35,8 +35,8 @@ static uint32_t *find_name(const sgt_vocab_parts *p, const uint8_t *s, size_t n)
     return &p->names[i];
 }
 
-/* Write a token into to[size] for an error message: its text, or hex if it is not printable. Return
- * `to`. */
+/* Write a token into the `size` bytes at `to` for an error message: its text, or hex if it is not
+ * printable. Return `to`. */
 static const char *shown(const sgt_vocab_parts *p, uint32_t id, char *to, size_t size)
 {
     const sgt_vocab_part *t = &p->tokens[id];

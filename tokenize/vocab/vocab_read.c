@@ -213,8 +213,8 @@ static int read_merges_alone(source *s, sgt_error *err)
 
 /* ---- .tiktoken ---- */
 
-/* Decode the base64 text[n] to `out`, which must have room for n bytes. Return the number of bytes,
- * or -1 if the text is not base64. */
+/* Decode the base64 text in the n bytes at `text` to `out`, which must have room for n bytes.
+ * Return the number of bytes, or -1 if the text is not base64. */
 static ptrdiff_t read_base64(const source *s, const char *text, size_t n, uint8_t *out)
 {
     uint32_t bits = 0;

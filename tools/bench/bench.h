@@ -231,8 +231,8 @@ void bench_script_close(bench_child *c);
 /* Run a script that prints one answer (s->stays is 0): start it, read the answer, and close it. */
 int bench_script_run(const bench_script *s, json_t **answer, sgt_error *err);
 
-/* Create a file in memory with the content text[n]. Returns its descriptor, which child processes
- * inherit, or a negative SGT_E*. `name` is used in messages. */
+/* Create a file in memory that contains the n bytes at `text`. Returns its descriptor, which child
+ * processes inherit, or a negative SGT_E*. `name` is used in messages. */
 int bench_memory_file(const char *name, const char *text, size_t n, sgt_error *err);
 
 /* ---- step_measure.c: steps of sgt_train, without a run folder ---- */

@@ -246,8 +246,9 @@ static void add_candidate(candidates *c, size_t far, const char *before, const c
 static int folded(char c) { return c == '_' || c == '.' ? '-' : tolower((unsigned char)c); }
 static size_t differ(char a, char b) { return folded(a) != folded(b); }
 
-/* Return the number of typing errors between a[n] and b[m]: how many letters must be inserted,
- * deleted, replaced, or swapped with the next letter, to turn a into b. */
+/* Return the number of typing errors between the n bytes at a and the m bytes at b: how many
+ * letters must be inserted, deleted, replaced, or swapped with the next letter, to turn a into
+ * b. */
 static size_t count_slips(const char *a, size_t n, const char *b, size_t m)
 {
     /* slips[i][j]: number of errors between the first i letters of a and the first j letters of
@@ -267,8 +268,9 @@ static size_t count_slips(const char *a, size_t n, const char *b, size_t m)
     return best;
 }
 
-/* Search in[m], whose parts are separated by dashes, for a part that begins with word[n]. Return
- * BEGINS if this is the first part, BEGINS_PART if it is a later part, or 0 if there is none. */
+/* Search the m bytes at `in`, whose parts are separated by dashes, for a part that begins with the
+ * n bytes at `word`. Return BEGINS if this is the first part, BEGINS_PART if it is a later part, or
+ * 0 if there is none. */
 static size_t begins_part(const char *word, size_t n, const char *in, size_t m)
 {
     for (size_t at = 0; at + n <= m; at++)
@@ -277,7 +279,8 @@ static size_t begins_part(const char *word, size_t n, const char *in, size_t m)
     return 0;
 }
 
-/* Return the distance between an unknown word[n] and a known name[m]:
+/* Return the distance between an unknown word, the n bytes at `word`, and a known name, the m bytes
+ * at `name`:
  * - SAME if they are equal
  * - BEGINS_PART plus the number of typing errors, if there are at most `most`
  * - FARTHEST minus the name's length, if the word or a part of it begins with the name; so longer
@@ -415,8 +418,8 @@ static void set_defaults(const sgt_program *p)
     }
 }
 
-/* Find an option by its letter, or if `letter` is 0, by name[n]. Fill in *o and return 1, or return
- * 0. */
+/* Find an option by its letter, or if `letter` is 0, by its name, the n bytes at `name`. Fill in *o
+ * and return 1, or return 0. */
 static int find_option(const sgt_program *p, const char *name, size_t n, char letter, sgt_option *o)
 {
     for (size_t i = 0; sgt_option_at(p, i, o); i++) {
@@ -631,9 +634,9 @@ static const char fish_script[] =
     "    end\n"
     "end\n";
 
-/* Print word[n] as a completion if it begins with the text at the cursor. If that text is a list,
- * its first `head` bytes are the items before the last comma. They are printed unchanged before the
- * word, and only the text after them is compared with it. */
+/* Print the n bytes at `word` as a completion if they begin with the text at the cursor. If that
+ * text is a list, its first `head` bytes are the items before the last comma. They are printed
+ * unchanged before the word, and only the text after them is compared with it. */
 static void offer(const char *cursor, size_t head, const char *word, size_t n, const char *help)
 {
     size_t begun = strlen(cursor) - head, said = strlen(help);
@@ -683,8 +686,8 @@ static const sgt_command *find_command(const sgt_program *p, const char *word)
     return c ? *c : NULL;
 }
 
-/* Offer completions for the last element of words[count], which is the text at the cursor. bash
- * passes --name=VALUE as three elements, other shells as one. */
+/* Offer completions for the last of the `count` elements of `words`, which is the text at the
+ * cursor. bash passes --name=VALUE as three elements, other shells as one. */
 static void offer_words(const sgt_program *p, int count, char **words)
 {
     const char *cursor = count ? words[count - 1] : "", *equals = strchr(cursor, '=');
@@ -731,7 +734,7 @@ static void print_table(const sgt_program *p, const char *command)
 }
 
 /* Handle --completion, which options.h describes: print a shell's script, or the words for which
- * the script asks. args[count] are the arguments after --completion. */
+ * the script asks. The `count` arguments at `args` are those after --completion. */
 static void print_completion(const sgt_program *p, int count, char **args)
 {
     const char *form = count ? args[0] : "";
@@ -746,8 +749,8 @@ static void print_completion(const sgt_program *p, int count, char **args)
 
 /* ---- a whole command line ---- */
 
-/* Suggest an option or an operand of p for the unknown name[n], as sgt_suggest does. If the
- * suggestion is a flag, leave out =VALUE. */
+/* Suggest an option or an operand of p for an unknown name, the n bytes at `name`, as sgt_suggest
+ * does. If the suggestion is a flag, do not append =VALUE. */
 static const char *suggest_option(const sgt_program *p, const char *name, size_t n, int exactly,
                                   char hint[SGT_HINT])
 {
@@ -772,7 +775,8 @@ static const char *suggest_option(const sgt_program *p, const char *name, size_t
     return hint;
 }
 
-/* End with wrong usage because of the unknown option name[n], which was typed after `dashes`. */
+/* End the program with a usage error because of an unknown option, the n bytes at `name`, which was
+ * typed after `dashes`. */
 static _Noreturn void refuse_unknown(const sgt_program *p, const char *dashes, const char *name,
                                      size_t n)
 {

@@ -118,10 +118,10 @@ void sgt_take_cpu(const sgt_program *p, const char *level);
 enum { SGT_HINT = 320 }; /* bytes of a suggestion */
 
 /* Write a suggestion, such as "; did you mean --batch-size?", to hint, and return hint. It is "" if
- * no known word is similar to the unknown word[n]. `known` has the known words, separated by | or
- * by commas and blanks. Words that begin with a capital are ignored, because they are placeholders
- * such as FILE. `before` is put in front of each suggested word. If =VALUE follows word[n], it is
- * appended to the suggestion.
+ * no known word is similar to the unknown word, the n bytes at `word`. `known` has the known words,
+ * separated by | or by commas and blanks. Words that begin with a capital are ignored, because they
+ * are placeholders such as FILE. `before` is put in front of each suggested word. If =VALUE follows
+ * the unknown word, it is appended to the suggestion.
  *
  * The suggestion is the first of these that exists:
  * - words that begin with `word`

@@ -50,9 +50,10 @@ static size_t count_facts(const char *text)
     return n;
 }
 
-/* Write to line[n] the text that follows the bar: "84.1/200 MB [00:03<00:04, 25.0 MB/s] facts". If
- * the total is unknown, leave out the remaining time. `less` selects what else is left out: the
- * rate from 1 on, and also the elapsed time from 2 on. `facts` is the number of facts to show. */
+/* Write to the n bytes at `line` the text that follows the bar: "84.1/200 MB [00:03<00:04, 25.0
+ * MB/s] facts". If the total is unknown, leave out the remaining time. `less` selects what else is
+ * left out: the rate from 1 on, and also the elapsed time from 2 on. `facts` is the number of facts
+ * to show. */
 static void format_tail(const sgt_progress *p, size_t less, size_t facts, char *line, size_t n)
 {
     char *(*format)(char *, size_t, uint64_t) =

@@ -84,7 +84,7 @@ int sgt_columns(int fd)
     return isatty(fd) && ioctl(fd, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
 }
 
-/* Return the width of s[n] in columns, counting one column for each UTF-8 character. */
+/* Return the width in columns of the n bytes at s, counting one column for each UTF-8 character. */
 static size_t width(const char *s, size_t n)
 {
     size_t columns = 0;
@@ -166,8 +166,8 @@ void sgt_wrapped_close(sgt_wrapped *w)
 /* maximum size in bytes of a line in a run's files; usual lines are a few hundred bytes long */
 enum { LINE = 65536 };
 
-/* Return how many bytes of s[n] can be printed now. If s[n] ends in an incomplete UTF-8 sequence,
- * these are the bytes before that sequence, otherwise n. */
+/* Return how many of the n bytes at s can be printed now. If they end in an incomplete UTF-8
+ * sequence, these are the bytes before that sequence, otherwise n. */
 static size_t count_whole(const uint8_t *s, size_t n)
 {
     uint32_t cp;

@@ -11,8 +11,8 @@
 #include "loader/base/error.h"
 #include "loader/base/format.h"
 
-/* More functions that format numbers. Like those in base/format.h, each writes to buf[n] and
- * returns buf. */
+/* More functions that format numbers. Like those in base/format.h, each writes to the n bytes at
+ * `buf` and returns `buf`. */
 /* Format a rate; large numbers get a unit prefix, as in "25.0 Mtokens/s". */
 char *sgt_format_rate(char *buf, size_t n, double per_s, const char *unit);
 char *sgt_format_time(char *buf, size_t n, double seconds); /* "1:02:03", "00:42" */
@@ -28,11 +28,11 @@ int sgt_can_redraw(void);
  * unknown. */
 int sgt_columns(int fd);
 
-/* Copy `text` to out[size], broken into lines of at most `columns` columns, and return out. If
- * `columns` is 0, lines are not broken. Text that does not fit into `out` is cut off. Lines are
- * broken at blanks; a word that is longer than a line stays whole. A continuation line is indented
- * by two more columns. In a row of a table (columns separated by three or more blanks), it is
- * aligned with the last column instead. */
+/* Copy `text` to the `size` bytes at `out`, broken into lines of at most `columns` columns, and
+ * return `out`. If `columns` is 0, lines are not broken. Text that does not fit into `out` is cut
+ * off. Lines are broken at blanks; a word that is longer than a line stays whole. A continuation
+ * line is indented by two more columns. In a row of a table (columns separated by three or more
+ * blanks), it is aligned with the last column instead. */
 char *sgt_wrap(char *out, size_t size, const char *text, int columns);
 
 /* Print a formatted text and a newline to the stream `to`. If `to` is a terminal, wrap the text to
@@ -65,9 +65,9 @@ void sgt_talk_line(const char *program, const char *line);
  * prints nothing. The string `program` must stay valid as long as the callback is used. */
 sgt_notice sgt_talk_notice(const char *program, int quiet);
 
-/* Print s[n] on standard output and return the number of bytes printed. An incomplete character at
- * the end is left out unless `end` is set. If `terminal` is set, control characters other than
- * newline and tab, and bytes that are not UTF-8, are printed as \xNN. */
+/* Print the n bytes at s on standard output and return the number of bytes printed. An incomplete
+ * character at the end is left out unless `end` is set. If `terminal` is set, control characters
+ * other than newline and tab, and bytes that are not UTF-8, are printed as \xNN. */
 size_t sgt_print_text(const char *s, size_t n, int terminal, int end);
 
 /* Call `add` for each complete line of the file FOLDER/NAME, with the parsed JSON. If a line is not
@@ -77,8 +77,8 @@ size_t sgt_print_text(const char *s, size_t n, int terminal, int end);
 int sgt_json_lines(const char *folder, const char *name, void (*add)(void *ctx, json_t *line),
                    void *ctx, int *half, sgt_error *err);
 
-/* Return text[n] as a JSON string in which each ill-formed UTF-8 sequence is replaced by U+FFFD.
- * Return NULL if memory runs out. */
+/* Return the n bytes at `text` as a JSON string in which each ill-formed UTF-8 sequence is replaced
+ * by U+FFFD. Return NULL if memory runs out. */
 json_t *sgt_json_text(const char *text, size_t n);
 json_t *sgt_json_string(const char *text); /* the same for a NUL-terminated text */
 

@@ -133,11 +133,11 @@ static int gone(const net *t, uint32_t rank, sgt_error *err)
                     rank, t->r.size);
 }
 
-/* Run a collective operation through rank 0. If `root` is a rank, broadcast bytes[n] from it to all
- * ranks. If `root` is SUM, bytes[n] is an array of doubles: rank 0 adds up the arrays of all ranks
- * element by element, with part[n / 8] as a buffer, and sends the sums to every rank. Each rank
- * sends `root` and n first. Rank 0 compares them, because ranks that make different calls would
- * otherwise wait for each other forever. */
+/* Run a collective operation through rank 0. If `root` is a rank, broadcast the n bytes at `bytes`
+ * from it to all ranks. If `root` is SUM, these n bytes are an array of doubles: rank 0 adds up the
+ * arrays of all ranks element by element, with `part`, an array of the same size, as a buffer, and
+ * sends the sums to every rank. Each rank sends `root` and n first. Rank 0 compares them, because
+ * ranks that make different calls would otherwise wait for each other forever. */
 static int call(sgt_ranks *r, uint32_t root, void *bytes, size_t n, double *part, sgt_error *err)
 {
     const net *t = (const net *)r;

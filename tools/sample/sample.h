@@ -77,8 +77,8 @@ typedef struct sample_lines {
  * SGT_EFORMAT; the message names the file and the line. */
 int sample_lines_read(sample_lines *r, size_t most, int (*add)(void *ctx, const json_t *value),
                       void *ctx);
-/* Normalize text[n] as the vocabulary requires, and append its ids to r->tokens. Afterwards there
- * is allocated space for two more ids, which the caller may append itself. */
+/* Normalize the n bytes at `text` as the vocabulary requires, and append their ids to r->tokens.
+ * Afterwards there is allocated space for two more ids, which the caller may append itself. */
 int sample_lines_encode(sample_lines *r, const char *text, size_t n);
 /* Return SGT_EFORMAT with a formatted message that begins with the file and the line. */
 int sample_lines_fail(const sample_lines *r, const char *fmt, ...) SGT_PRINTF(2, 3);

@@ -18,9 +18,9 @@ typedef struct sgt_mpi_library {
     /* SGT_MPI_INTERFACE when the library was built. A program does not use a library with a
      * different value, because its functions may differ. */
     uint32_t interface;
-    /* Start MPI, and broadcast bytes[n] from rank 0 to all ranks. May be called only once per
-     * process. Returns SGT_EUNSUPPORTED if MPI has a different rank or number of ranks than the
-     * launcher's environment variables. */
+    /* Start MPI, and broadcast the n bytes at `bytes` from rank 0 to all ranks. May be called only
+     * once per process. Returns SGT_EUNSUPPORTED if MPI has a different rank or number of ranks
+     * than the launcher's environment variables. */
     int (*open)(uint32_t rank, uint32_t size, void *bytes, size_t n, sgt_error *err);
     /* Send and receive at the same time, as swap in base/ranks.h does. If *lost, which is read
      * atomically, becomes nonzero, stop waiting and return SGT_EIO. */
