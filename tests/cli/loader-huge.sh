@@ -56,7 +56,7 @@ for reader in mmap uring; do
     stdout_is '{"index":123456789,"inputs":[[1,2,3,4],[11,12,13,14],[21,22,23,24]],'\
 '"targets":[[2,3,4,5],[12,13,14,15],[22,23,24,25]]}'
 done
-run_failure_about 'sgt-inspect: the set takes 95367' sgt-inspect huge --batch 0 --loader preload
+run_failure_about 'sgt-inspect: the set needs 9536758 MiB, but ' sgt-inspect huge --batch 0 --loader preload
 rm -r huge
 
 # 200 shards can be read with at most 64 open files.

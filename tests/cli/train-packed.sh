@@ -31,4 +31,5 @@ for name in model optimizer; do same constant/$last/$name.safetensors cut/$last/
 run_failure '--sampling: "shuffle" here, but it was "packed" in the run to resume (leave it out, or start a new '\
 '--run)' sgt-train --quiet --run cut --resume --steps 99 --sampling shuffle
 run 1 sgt-train --quiet $options --seq-len 9000 --run long
-stderr_matches '^sgt-train: d: its [0-9]+ documents have [0-9]+ tokens, and a packed row takes 9001 \(take a shorter '
+stderr_matches '^sgt-train: d: its [0-9]+ documents have only [0-9]+ tokens, but a packed row needs 9001 '\
+'\(use a shorter sequence length, or more text\)$'

@@ -130,6 +130,7 @@ mkdir -p begun/step-00000009
 echo step-00000009 > begun/latest
 echo '{"step":0,"loss":9}' > begun/log.jsonl
 run 0 sgt-train --quiet $small --run begun --steps 2
+stderr_matches '^sgt-train: skipped an incomplete checkpoint: begun/step-00000009' # it is named before it is removed
 absent begun/step-00000009
 same_facts cut/log.jsonl begun/log.jsonl
 run 0 sgt-train $small --run young --steps 2

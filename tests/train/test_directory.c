@@ -86,6 +86,13 @@ Test(directory, a_tokenizer_is_handed_on_past_the_checkpoint_it_came_from)
 
 Test(directory, state_says_where_the_run_stands)
 {
+    static const char *const bad[][3] = {
+        {"step", "0", "a count is out of range"},
+        {"scaler", "{\"scale\":0,\"good_steps\":0,\"skipped\":0}", "the scaler is out of range"},
+        {"scaler", "{\"scale\":1,\"good_steps\":-1,\"skipped\":0}", "the scaler is out of range"},
+        {"scaler", "{\"scale\":1e99,\"good_steps\":0,\"skipped\":0}", "the scaler is out of range"},
+        {"scaler", "{\"scale\":1}", "scaler: Object item not found: good_steps"},
+        {"scaler", "7", "scaler: Expected object, got integer"}};
     sgt_checkpoint_state st;
     must_train(tiny(4), "r", 0);
     must(sgt_checkpoint_read(&st, in_folder("r/step-00000004"), why));
@@ -98,11 +105,19 @@ Test(directory, state_says_where_the_run_stands)
                  0);
     cr_expect(st.step == 4 && next == 8 && tokens == 4 * 2 * 2 * 32 && seed == 1);
     cr_expect_str_eq(sampling, "shuffle");
-    json_decref(json);
     cr_expect_str_eq(st.device, "cpu");
     cr_expect(st.schedule.kind == SGT_COSINE && st.schedule.lr == 1e-3 && st.schedule.warmup == 3 &&
               st.schedule.steps == 4);
     sgt_checkpoint_state_free(&st);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        scoped(json_t) *changed = json_copy(json);
+        json_object_set_new(changed, bad[i][0], json_loads(bad[i][1], JSON_DECODE_ANY, NULL));
+        cr_assert_eq(json_dump_file(changed, in_folder("r/step-00000004/state.json"), 0), 0);
+        expect_failure_about(sgt_checkpoint_read(&st, in_folder("r/step-00000004"), why),
+                             SGT_EFORMAT, bad[i][2]);
+        sgt_checkpoint_state_free(&st);
+    }
+    json_decref(json);
     /* a checkpoint of a newer version is an error: it is neither skipped nor overwritten */
     put_file("r/step-00000004/state.json", "{\"version\":2}", 13);
     for (int resume = 0; resume < 2; resume++)

@@ -1,10 +1,12 @@
 /* test_trace.c: traces: which steps are traced, and what the file has for each span. The file must
- * be valid JSON for any names and any number of threads. */
+ * be valid JSON for any names and any number of threads, and whole or absent after a kill. */
 #include <jansson.h>
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/expect.h"
@@ -318,4 +320,42 @@ Test(trace, threads_write_at_once)
         cr_expect_eq(whole(json_object_get(e, "args"), "i"), next[thread]++);
     }
     json_decref(all);
+}
+
+/* ---- kills ---- */
+
+static void write_without_end(void)
+{
+    for (;;) {
+        scoped(sgt_trace) *t = NULL;
+        sgt_trace_options o = {.steps = 1};
+        if (sgt_trace_open(&t, in_folder("t.json"), &o, NULL) < 0 || sgt_trace_step(t, 0, NULL) < 0)
+            _exit(1);
+        for (int i = 0; i < 3000; i++) sgt_trace_end(t, sgt_trace_begin(t), 0, "c", "span");
+        if (sgt_trace_finish(t, NULL) < 0) _exit(1);
+    }
+}
+
+Test(trace, killed_at_any_moment_it_is_whole_or_not_there)
+{
+    int whole_ones = 0;
+    for (int i = 0; i < 10; i++) {
+        int status;
+        unlink(in_folder("t.json"));
+        pid_t child = fork();
+        cr_assert_geq(child, 0);
+        if (child == 0) write_without_end();
+        while (i % 2 && !exists("t.json") && waitpid(child, &status, WNOHANG) == 0) usleep(100);
+        /* kill it 0 to 16 ms after it started, or after it wrote its first file */
+        usleep((useconds_t)(i * i * 200));
+        kill(child, SIGKILL);
+        cr_assert(waitpid(child, &status, 0) == child && WIFSIGNALED(status),
+                  "the child gave up by itself");
+        if (!exists("t.json")) continue;
+        scoped(json_t) *all = json_load_file(in_folder("t.json"), 0, NULL);
+        cr_assert(all);
+        cr_expect_eq(spans(all), 3000);
+        whole_ones++;
+    }
+    cr_expect_geq(whole_ones, 5);
 }
