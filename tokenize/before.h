@@ -27,7 +27,7 @@ int sgt_tokenize_given(sgt_tokenize_options *o, const sgt_tokenize_options *give
 
 typedef struct sgt_dry_run_result {
     uint64_t files, bytes; /* files: number of input files; bytes: their total size on disk */
-    uint64_t skipped;      /* number of input files left out because they are not text */
+    uint64_t skipped;      /* number of input files skipped because they are not text */
     /* exact number of documents; SGT_NOT_KNOWN if counting them would need reading the inputs */
     uint64_t documents;
     /* rough estimate of the number of tokens; duplicate documents are counted */

@@ -12,8 +12,8 @@
 int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_out_request *r,
                       sgt_tokenize_result *result, sgt_error *err);
 
-/* Return an error in two cases: with skip_bad, all lines and rows of the inputs were bad and left
- * out; or all documents fell into the validation split although val_fraction is less than 1. */
+/* Return an error in two cases: with skip_bad, all lines and rows of the inputs were bad and
+ * skipped; or all documents fell into the validation split although val_fraction is less than 1. */
 int sgt_pipeline_check(const sgt_manifest *m, const sgt_corpus *c, const sgt_tokenize_options *o,
                        sgt_error *err);
 /* Publish the set that m describes in the output folder. If another layout is requested, first

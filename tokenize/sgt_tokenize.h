@@ -149,7 +149,7 @@ typedef struct sgt_tokenize_options {
     sgt_normalize normalize;     /* normal form of each document's text before it is split */
     sgt_invalid_utf8 invalid_utf8;
     int special_eot; /* 1: each <|endoftext|> in the text begins a new document; 0: it is text */
-    int dedup;       /* 1: leave out a document whose text occurred earlier (manual: --dedup) */
+    int dedup;       /* 1: skip a document whose text occurred earlier (manual: --dedup) */
     /* what to write */
     const char *out;       /* folder, created if missing */
     uint64_t shard_tokens; /* tokens per shard, below 2^31; default 10^8; only for sgt's layout */
@@ -175,7 +175,7 @@ typedef struct sgt_tokenize_result {
     uint64_t tokens, train_tokens, val_tokens;
     uint64_t shards, files, documents, bytes; /* bytes: size of the documents' text */
     uint64_t skipped, bad_lines; /* skipped: files that are not text; bad lines and rows */
-    uint64_t duplicates;         /* documents left out by dedup */
+    uint64_t duplicates;         /* documents skipped by dedup */
     /* ill-formed parts of UTF-8; halves of surrogate pairs in JSONL, replaced by U+FFFD */
     uint64_t invalid_utf8, lone_surrogates;
     uint64_t eot_literals;     /* occurrences of <|endoftext|> that were encoded as text */

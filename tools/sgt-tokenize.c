@@ -439,7 +439,7 @@ static int tokenize(sgt_error *err)
 
 /* Run `work` and return the exit code. The process may be one of several ranks, which --ranks or a
  * launcher states. Under a launcher, only rank 0 prints results, but every rank prints notices
- * about inputs that it leaves out. */
+ * about inputs that it skips. */
 static int run(int (*work)(sgt_error *err))
 {
     sgt_error err;

@@ -130,9 +130,9 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
 /* The moving average over SGT_RISE_STEPS losses must rise by at least this fraction of the loss to
  * be reported as a rise. */
 #define SGT_RISE_PART 0.05
-/* Used only after a spike in the first SGT_SPIKE_LEAST steps. A rise then counts only if the mean
- * loss is still above this fraction of the loss at which the rise began. Otherwise the rise was
- * probably part of the spike. */
+/* Used only after a spike in the first SGT_SPIKE_LEAST steps. After such a spike, a rise counts
+ * only if the mean loss is still above this fraction of the loss at which the rise began. Otherwise
+ * the rise was probably part of the spike. */
 #define SGT_RISE_STAYS 0.85
 
 typedef struct sgt_diagnosis {

@@ -309,7 +309,7 @@ typedef struct sgt_backend_options {
      * They are used again if `deterministic` is set. */
     const char *cache, *choices;
     /* 1: with CUDA, wait for each kernel after its launch, so that an error message names the
-     * kernel. CUDA graphs are then disabled. */
+     * kernel. This disables CUDA graphs. */
     int sync_kernels;
     /* The self-check's verdicts on the paths (alternative implementations) of the CUDA backend. The
      * backend does not use a path that failed. NULL: no self-check was made, so all paths may be
@@ -318,9 +318,9 @@ typedef struct sgt_backend_options {
     /* 1: do not check the results of the matrix-product algorithms that timing selects */
     int unverified;
     uint32_t card; /* index of the CUDA device to use without ranks; only the self-check sets it */
-    /* 1: the self-check opens the backend. Nothing is timed then: matrix products use the first
-     * algorithm that the library's heuristics offer, and the peak speed is not measured. cuDNN must
-     * set the sums in its workspace to 0 itself. */
+    /* 1: the self-check opens the backend. In this case, nothing is timed: matrix products use the
+     * first algorithm that the library's heuristics offer, and the peak speed is not measured.
+     * cuDNN must set the sums in its workspace to 0 itself. */
     int checking;
     /* 1: after each part of a step, overwrite all memory that is not in use any more, for tests
      * (see sgt_live) */

@@ -171,9 +171,9 @@ int sgt_config_examples(const sgt_config *s);
 int sgt_config_step(sgt_config *s, sgt_error *err);
 
 /* Resolve the settings whose defaults depend on the device. `bf16`: 1 if the device has hardware
- * for bfloat16 products; bf16 is then the default precision. If the device is a CPU, each option
- * that only CUDA supports is reset to its default. If the user set such an option, the function
- * returns SGT_EUNSUPPORTED with a message that names it. */
+ * for bfloat16 products, so that bf16 becomes the default precision. If the device is a CPU, each
+ * option that only CUDA supports is reset to its default. If the user set such an option, the
+ * function returns SGT_EUNSUPPORTED with a message that names it. */
 int sgt_config_take_device(sgt_config *s, int cuda, int bf16, sgt_error *err);
 
 /* Which options sgt_config_merge copies from a JSON object. */
@@ -206,8 +206,8 @@ char *sgt_config_json(const sgt_config *s);
 
 /* Check that s may resume a run whose settings were stored as the JSON `text`. If an option that
  * must not change has another value, return SGT_EUNSUPPORTED with a message that names the first
- * such option. `moved`: 1 if the run moves to another kind of device; options that depend on the
- * device may then differ. */
+ * such option. `moved`: 1 if the run moves to another kind of device, so that options that depend
+ * on the device may differ. */
 int sgt_config_same_run(const sgt_config *s, const char *text, int moved, sgt_error *err);
 
 /* Check that this rank's settings s agree with rank 0's settings, the JSON `text`. Paths and

@@ -128,8 +128,8 @@ static char *scratch_of(const sgt_head *h)
 
 /* Compute dx (n, C): dx_i = sum_j f e_ij w_j, where the factor f depends on row i and on the part
  * of column j. Each task computes a range of columns of dx. If that gives too few tasks for all
- * threads, dx is also divided into ranges of rows. The same columns of w are then packed once for
- * each range of rows. */
+ * threads, dx is also divided into ranges of rows. In this case, the same columns of w are packed
+ * once for each range of rows. */
 static void input_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor, float *dx)
 {
     const sgt_gemm_shape g = {

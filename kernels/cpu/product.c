@@ -469,8 +469,8 @@ SGT_INLINE void stream_product_format(char *at, vf low, vf high)
 
 /* Return exp(x) for x <= 0, with two thirds as many instructions as vexp. It is computed as 2^y
  * with y = x log2 e. The relative error is below 2^-22 near 0, and grows to |y| 2^-24 for large
- * |y|. But exp(x) is then so small that its absolute error is negligible: the largest exponential
- * of a row is 1. The result is 0 below -87.33.
+ * |y|. But in this case, exp(x) is so small that its absolute error is negligible: the largest
+ * exponential of a row is 1. The result is 0 below -87.33.
  *
  * 2^r = 1 + r q(r) for |r| <= 1/2, where q is a polynomial of degree 4, fitted so that the largest
  * error of 2^r is as small as possible: 9e-8. */

@@ -39,7 +39,7 @@ enum {
  *
  * If A is transposed, row i of A as stored multiplies row i of B, so the factors are applied to B
  * instead: row i of `right`, which is B in float32, is multiplied by the factor and then rounded.
- * The rows of a block of C must then lie within one part. */
+ * In this case, the rows of a block of C must lie within one part. */
 typedef struct sgt_factors {
     const float *of;
     size_t part, ld;

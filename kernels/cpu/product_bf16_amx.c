@@ -147,8 +147,9 @@ static void row_of_units(const block *q, size_t i, size_t rows, double *squares)
     }
 }
 
-/* Return whether C is written with non-temporal stores. They are used only if A is transposed: C is
- * then the gradient of a weight, which is not read before the end of the backward pass. */
+/* Return whether C is written with non-temporal stores. They are used only if A is transposed. In
+ * this case, C is the gradient of a weight, which is not read before the end of the backward
+ * pass. */
 static int streams(const sgt_gemm_shape *s, const float *c)
 {
     return s->trans_a && !s->accumulate && units(s->k) <= DEEP && s->ldc % W == 0 &&

@@ -32,7 +32,7 @@ typedef struct sgt_cudnn_attention_options {
      * 2^30. */
     size_t B, T, H, D;
     float scale; /* 1/sqrt(D) */
-    /* 1: results have the same bits each time; the workspace is then larger by about 2*B*H*T*T
+    /* 1: results have the same bits each time; this makes the workspace larger by about 2*B*H*T*T
      * bytes */
     int deterministic;
 } sgt_cudnn_attention_options;

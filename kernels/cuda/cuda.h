@@ -59,7 +59,7 @@ typedef struct sgt_cuda_control {
     /* mean_scale, multiplied by the clipping factor if gradients are clipped; used by all
      * optimizers except Muon */
     float grad_scale;
-    int32_t found_inf; /* 1 if a gradient is infinite or NaN; this update is then skipped */
+    int32_t found_inf; /* 1 if a gradient is infinite or NaN, so that this update is skipped */
     double c1, c2;     /* AdamW's bias corrections for this update (see sgt_adamw) */
     /* results of the previous step, for the host to read */
     double last_loss, last_targets, last_norm;

@@ -88,8 +88,8 @@ static const char *extent(char text[40], const unsigned d[3])
 }
 
 /* `kernel` is the source text of DEV_LAUNCH's first argument, for example "(norm_kernel<T,
- * width>)". Messages leave out the template arguments: the text only has their names, and not the
- * values that they have in this launch. */
+ * width>)". Messages omit the template arguments: the text only has their names, and not the values
+ * that they have in this launch. */
 void sgt_cuda_kernel_launched(sgt_cuda_stream s, const char *kernel, const unsigned grid[3],
                               const unsigned block[3], size_t shared)
 {

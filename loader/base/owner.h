@@ -21,7 +21,7 @@
 
 #include "loader/base/error.h"
 
-/* The process that wants a folder. */
+/* A process that wants to own a folder, and how it reports and ends a wait. */
 typedef struct sgt_claimant {
     const char *folder; /* its path, as the user knows it */
     /* receives at most one notice that locks are unsupported, and at most one that this process

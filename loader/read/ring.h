@@ -82,8 +82,8 @@ int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, void *memory, 
                   sgt_error *err);
 
 /* Wait for the reads in flight, and close the ring. Returns 0 if the kernel no longer writes to the
- * reads' memory, or if r is NULL. Returns 1 if the ring had failed. The kernel may then write to
- * that memory at any time, so the caller must leave it mapped. */
+ * reads' memory, or if r is NULL. Returns 1 if the ring had failed. In this case, the kernel may
+ * write to that memory at any time, so the caller must leave it mapped. */
 int sgt_ring_close(sgt_ring *r);
 
 /* sgt_ring_ask queues a read. sgt_ring_submit issues queued reads and collects completed ones.

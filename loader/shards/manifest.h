@@ -30,14 +30,14 @@ typedef struct sgt_manifest {
     uint64_t tokens, documents, bytes, files; /* totals of all splits */
     /* number of ill-formed UTF-8 sequences (maximal subparts) in the input */
     uint64_t invalid_utf8;
-    /* bad_lines: number of JSONL lines left out as invalid; lone_surrogates: number of unpaired
-     * UTF-16 surrogates in JSONL strings. Both are left out of the file if they are 0 */
+    /* bad_lines: number of JSONL lines skipped as invalid; lone_surrogates: number of unpaired
+     * UTF-16 surrogates in JSONL strings. Neither is written to the file if it is 0 */
     uint64_t bad_lines, lone_surrogates;
-    uint64_t duplicates; /* number of documents left out as duplicates; not written if 0 */
+    uint64_t duplicates; /* number of documents removed as duplicates; not written if 0 */
     /* how often the name of the end-of-text token occurs in the text, where it is tokenized as
      * plain text; not written if 0 */
     uint64_t eot_literals;
-    /* number of files left out because they are not text; not written if 0 */
+    /* number of files skipped because they are not text; not written if 0 */
     uint64_t skipped;
     /* positions of the first ill-formed UTF-8 sequences, as the text of a JSON array of {path,
      * offset}; NULL: none */
@@ -64,9 +64,9 @@ void sgt_manifest_free(sgt_manifest *m);
 /* ---- tokenizer_config.json ----
  *
  * Hugging Face's transformers reads this file together with tokenizer.json. If the file is missing,
- * AutoTokenizer chooses settings by the type of the model. It may then use GPT-2's split pattern
- * and normalization, add a second end-of-text token, and drop blanks before punctuation in decoded
- * text. */
+ * AutoTokenizer chooses settings by the type of the model. As a result, it may use GPT-2's split
+ * pattern and normalization, add a second end-of-text token, and drop blanks before punctuation in
+ * decoded text. */
 
 #define SGT_TOKENIZER_CONFIG "tokenizer_config.json"
 

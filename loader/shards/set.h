@@ -1,6 +1,6 @@
-/* set.h: find and check the shards of a set, including the .idx files of Megatron-LM. A loader
- * stops at the first damaged shard. In a survey, sgt-inspect lists all damaged shards. documents.c
- * finds where the documents of a set begin. */
+/* set.h: find and check the shards of a set, including Megatron-LM's .idx files. A loader stops at
+ * the first damaged shard. In a survey, sgt-inspect lists all damaged shards. documents.c finds
+ * where the documents of a set begin. */
 #ifndef SGT_SET_H
 #define SGT_SET_H
 
@@ -65,8 +65,8 @@ typedef struct sgt_set {
  * set. Returns SGT_EFORMAT if the headers name different vocabularies, or if ids have different
  * widths.
  *
- * Shards that are too short for one window are left out. For samplings `documents` and `packed`,
- * only empty shards are left out, because a document may continue in a shard of any size. */
+ * Shards that are too short for one window are skipped. For samplings `documents` and `packed`,
+ * only empty shards are skipped, because a document may continue in a shard of any size. */
 int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_error *err);
 void sgt_set_close(sgt_set *s);
 

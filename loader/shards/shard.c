@@ -60,8 +60,8 @@ void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h)
 static uint16_t get16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
 
 /* `head` holds the first n bytes of a file of `size` bytes that has no header. Return the width in
- * bits of its ids. The result is 16, unless the file's 16-bit words cannot be ids of that width;
- * then it is 32 or 64.
+ * bits of its ids. The result is 16 or, if the file's 16-bit words cannot be ids of that width, 32
+ * or 64.
  *
  * In a file of 16-bit ids, words at odd and even positions have the same distribution. In a file of
  * 32-bit ids, the words at odd positions are the high halves of ids. Three tests recognize them:
@@ -160,7 +160,7 @@ static int check_width(const uint8_t *head, size_t n, uint64_t size, int bits, c
 }
 
 /* Fill in *h for a file whose first n bytes, `head`, do not begin with sgt's magic number. The file
- * may be a .bin of Megatron-LM or, if `raw` allows that, a file without a header. */
+ * may be a Megatron-LM .bin file or, if `raw` allows that, a file without a header. */
 static int foreign_header(sgt_shard_header *h, uint64_t size, const uint8_t *head, size_t n,
                           const char *path, int raw, sgt_error *err)
 {

@@ -96,8 +96,8 @@ static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, void *ro
             token = sgt_vocab_longest(v, s + at, len - 1, &len);
         } else {
             /* No token fits at this offset: mark it as a dead end, so that it is not tried again. A
-             * later mark may overwrite this one. The offset is then tried again, which takes time
-             * but gives the same ids. */
+             * later mark may overwrite this one. In this case, the offset is tried again, which
+             * takes time but gives the same ids. */
             assert(count > 0);
             w->marks[(w->place + at) % SGT_MARKS] = w->place + at;
             token = ids[--count];

@@ -423,7 +423,7 @@ INLINE size_t look_again(sgt_words *w, const uint8_t *s, const uint32_t *ends, s
     /* Finds duplicates in `left`. For each value of six bits of a word's table line, seen[bits] is
      * 1 plus the batch index of the last word with these bits that was added to `left`, or 0 if
      * there was none. A duplicate is missed if another word with these bits was added in between.
-     * It is then merged twice, with the same result. */
+     * In this case, it is merged twice, with the same result. */
     uint16_t seen[64] = {0};
     size_t count = 0;
     for (size_t m = 0; m < missing; m++) {

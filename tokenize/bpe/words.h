@@ -51,8 +51,8 @@
  *
  * A table entry is a key followed by the word's ids: up to 8 bytes of ids for a short word, 16 for
  * a longer one. The upper half of the entry's length byte holds the number of ids, or 0 if they do
- * not fit; the word is then treated as a long word. A word that is too long for the table gets a
- * key that is never stored there. */
+ * not fit. In that case, the word is treated as a long word. A word that is too long for the table
+ * gets a key that is never stored there. */
 typedef struct sgt_word_key {
     uint64_t low, high;
 } sgt_word_key;

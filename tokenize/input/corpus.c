@@ -153,8 +153,8 @@ int sgt_lookahead_read(sgt_lookahead *l, sgt_source *s, size_t want, const char 
     return rc < 0 ? rc : sgt_source_read(s, l->bytes, &l->n, want, &l->end, err);
 }
 
-/* Return SGT_OK instead of the error rc if f is compressed and memory has not run out. The bytes
- * before the error are then examined, and the error is reported later, when the file is
+/* Return SGT_OK instead of the error rc if f is compressed and memory has not run out. In this
+ * case, the bytes before the error are examined, and the error is reported later, when the file is
  * tokenized. */
 static int pardon(const sgt_corpus_file *f, int rc)
 {
@@ -650,7 +650,7 @@ char *sgt_corpus_line(const sgt_corpus *c, size_t i, uint64_t size, int stamped,
                       const sgt_corpus_counts *counts)
 {
     const sgt_corpus_file *f = &c->files[i];
-    /* The device number is left out: on NFS and some other file systems, it differs between
+    /* The device number is not included: on NFS and some other file systems, it differs between
      * machines and changes at a restart. */
     const uint64_t id[] = {f->inode, (uint64_t)f->mtime, (uint64_t)f->nanoseconds};
     char *text = NULL, *line = NULL;

@@ -395,7 +395,7 @@ static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t 
 
 /* Find a cut point between two tokens, in text that has no other cut point and no literal that
  * begins a document. The tokens before the cut point stay the same whatever text follows. Text to
- * be normalized is cut only if it is all ASCII. Text that follows can then change only its last
+ * be normalized is cut only if it is all ASCII. If so, text that follows can change only its last
  * character, which is after the cut point. */
 static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {

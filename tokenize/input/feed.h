@@ -60,7 +60,7 @@ typedef struct sgt_reading {
     const sgt_corpus *corpus;
     const sgt_tokenize_options *o;
     /* Vocabulary that encodes the text. It also decides where long text may be cut between two
-     * tokens. NULL while a vocabulary is being trained; long text is then not cut in this way. */
+     * tokens. NULL while a vocabulary is being trained, when long text is not cut in this way. */
     const sgt_vocab *vocab;
     /* Rule that splits the text; NULL is GPT-2's. If `vocab` is set, the feed takes the rule from
      * it. Documents are never cut if the rule is a PCRE2 pattern. */

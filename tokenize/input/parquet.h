@@ -38,8 +38,8 @@ typedef struct sgt_parquet_request {
      * their hash. Both are 0 if there was no earlier run. */
     uint64_t hashed, hash;
     const sgt_stop *stop, *cancel;
-    /* 1 if the column is for --keep-fields (kept.h), not for the text. It may then hold numbers,
-     * and the file's range, which applies to the text column, is ignored. */
+    /* 1 if the column is for --keep-fields (kept.h), not for the text. In this case, it may hold
+     * numbers, and the file's range, which applies to the text column, is ignored. */
     int kept;
 } sgt_parquet_request;
 
@@ -65,8 +65,8 @@ int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err
  * rank that reads the start of the file includes the metadata. */
 uint64_t sgt_parquet_hash(const sgt_parquet *p, uint64_t *covered);
 
-/* Return about how many bytes of the file's range have been read (sgt_corpus_share), for
- * progress. */
+/* Return about how many bytes of the file's range have been read (sgt_corpus_share). It is used to
+ * show progress. */
 uint64_t sgt_parquet_raw(const sgt_parquet *p);
 
 /* ---- pages ----
@@ -150,9 +150,9 @@ typedef struct sgt_parquet_string {
 
 /* Decode the p->count rows of the page into `rows`, and append the strings' bytes to u's text,
  * after u->used. The strings are in order, with only ASCII bytes between them. `rows` must have
- * room for p->first + p->count entries: decoding starts at the page's first row, and the first
- * p->first rows are then dropped. path: the file's path, for errors. Any number of threads may call
- * this, each with a different unit. */
+ * room for p->first + p->count entries: decoding starts at the page's first row, and afterwards the
+ * first p->first rows are dropped. path: the file's path, for errors. Any number of threads may
+ * call this, each with a different unit. */
 int sgt_parquet_page_decode(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
                             const char *path, sgt_error *err);
 

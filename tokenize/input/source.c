@@ -76,11 +76,11 @@ struct sgt_source {
      * those bytes. */
     int ended;
     sgt_error failure; /* error to report once `out` has been read; code 0 if none */
-    sgt_error left;    /* description of the bytes that were left out (sgt_source_left) */
+    sgt_error left;    /* description of the bytes that were skipped (sgt_source_left) */
     /* ring buffer of the read-ahead thread; NULL if the caller reads the file itself */
     ring *ahead;
     /* if there is a read-ahead thread: number of bytes that the thread had read from disk when the
-     * caller last read from the ring, for progress */
+     * caller last read from the ring; used to show progress */
     uint64_t raw;
 };
 

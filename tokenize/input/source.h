@@ -60,9 +60,9 @@ int sgt_source_seek(sgt_source *s, uint64_t at, sgt_error *err);
  * call. After a failure, p[0 ... *n) is still valid. */
 int sgt_source_read(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err);
 
-/* Describe the bytes at the end of the file that were left out of the stream. The result is valid
- * once the stream has ended. Its text is empty if nothing was left out. Its code is 0 if the bytes
- * are garbage after a gzip member, and not 0 if they are damaged. */
+/* Describe the bytes at the end of the file that were skipped. The result is valid once the stream
+ * has ended. Its text is empty if nothing was skipped. Its code is 0 if the bytes are garbage after
+ * a gzip member, and not 0 if they are damaged. */
 const sgt_error *sgt_source_left(const sgt_source *s);
 
 /* Return how many bytes of the file on disk have been read so far. If the file is neither

@@ -107,7 +107,7 @@ typedef struct copy {
     const sgt_export *e;
     sgt_sink *to;
     /* read: number of this split's tokens that have been read so far; written: number of tokens
-     * that were written for earlier splits, for progress */
+     * that were written for earlier splits. Both are used to show progress */
     uint64_t read, written;
     const char *shard; /* path of the shard being read */
 } copy;

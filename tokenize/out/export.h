@@ -9,9 +9,9 @@
  *     sgt_manifest_free(&to);
  *
  * In sgt's shards, the end-of-text id begins a document; in the other trainers' files, it ends one.
- * To convert a split, its first id is left out, and an end-of-text id is appended at its end. The
- * index of each document's first token stays the same. All shards are verified while they are read,
- * as by sgt_shard_verify. Memory: 8 bytes for each document of one shard. */
+ * To convert a split, its first id is dropped, and an end-of-text id is appended. The index of each
+ * document's first token stays the same. All shards are verified while they are read, as by
+ * sgt_shard_verify. Memory: 8 bytes for each document of one shard. */
 #ifndef SGT_EXPORT_H
 #define SGT_EXPORT_H
 

@@ -199,8 +199,8 @@ static int read_ahead(sgt_made *s, int split, uint64_t at, size_t most, sgt_erro
 int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t *n, const void **ids, sgt_error *err)
 {
     assert(*n > 0 && at < sgt_made_tokens(s, split));
-    /* Read ahead only if this read continues the previous one: then the tokens after it will
-     * probably be requested next. */
+    /* Read ahead only if this read continues the previous one. In this case, the tokens after it
+     * will probably be requested next. */
     const size_t width = sgt_made_width(s);
     const int follows = s->split == split && at >= s->at && at - s->at <= s->n;
     if (!follows || at - s->at == s->n) {

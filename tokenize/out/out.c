@@ -824,7 +824,7 @@ void sgt_out_leave(sgt_out *o)
 
 /* Move a file of a shard from .work to o->shards, unless an earlier call has moved it. Try to
  * rename the file instead of looking for it first. A file system may wrongly answer that a file
- * does not exist, and the set would then be completed without it. */
+ * does not exist, and as a result, the set would be completed without it. */
 static int move_if_there(const sgt_out *o, const char *name, sgt_error *err)
 {
     char temporary[80];

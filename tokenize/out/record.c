@@ -78,7 +78,7 @@ struct sgt_record {
     sgt_writer *writers[SGT_SPLITS];
     sgt_sink sources;
     sgt_checkpoint now;
-    uint64_t tokens; /* number of tokens recorded so far in both splits, for progress */
+    uint64_t tokens; /* number of tokens recorded so far in both splits; used to show progress */
     /* total size on disk, in bytes, of the input files that have been recorded to their end */
     uint64_t done;
     /* number of bytes that were read so far from the current input file on disk */

@@ -85,10 +85,10 @@ static int next_of_input(sgt_order *o, sgt_error *err)
     return 1;
 }
 
-/* Go to a document that begins at or before token `at` of the order. Without duplicates to leave
- * out, it is found directly. Otherwise, the documents must be read in turn to find where each
- * begins. In that case, stay at the current document if it begins at or before `at`, else go back
- * to the first one. */
+/* Go to a document that begins at or before token `at` of the order. Without duplicates to skip, it
+ * is found directly. Otherwise, the documents must be read in turn to find where each begins. In
+ * that case, stay at the current document if it begins at or before `at`, else go back to the first
+ * one. */
 static int seek_input(sgt_order *o, uint64_t at, sgt_error *err)
 {
     if (o->r.dedup && o->tokens && at >= o->position) return SGT_OK;

@@ -9,7 +9,7 @@
  *         if (sgt_order_read(o, at, UINT64_MAX, &ids, &err) < 0) ...;
  *     sgt_order_close(o);
  *
- * The order is that of the input, part after part, or a shuffled one. Duplicates are left out
+ * The order is that of the input, part after part, or a shuffled one. Duplicates are skipped
  * (dedup.h).
  *
  * In a shuffled order, document n of a split (in input order, counting duplicates) has the key
@@ -46,7 +46,7 @@ typedef struct sgt_order_request {
      * them */
     sgt_made *set;
     int split;
-    /* marks the duplicates, which the order leaves out; NULL: keep all documents */
+    /* marks the duplicates, which the order skips; NULL: keep all documents */
     const sgt_dedup *dedup;
     int shuffle;
     uint64_t seed;

@@ -301,11 +301,11 @@ static int gpt2_may_cut(const uint8_t *s, size_t n, size_t p, unsigned a, size_t
            is_formed(s + p - len, len) && is_formed(s + p, n - p);
 }
 
-/* Return 1 if the two characters before p are both neither letters, numbers nor white space. They
- * are then surely in one piece, which ends at p if a letter follows. (A single such character may
- * begin the letter's word instead.) In rules that divide words by case, two cases are uncertain,
- * and the result is 0: one of the two is a mark, which can be part of a word; or the first is a
- * slash, because the text after \n/ may begin a piece. */
+/* Return 1 if the two characters before p are both neither letters, numbers nor white space. In
+ * this case, they are surely in one piece, which ends at p if a letter follows. (A single such
+ * character may begin the letter's word instead.) In rules that divide words by case, two cases are
+ * uncertain, and the result is 0: one of the two is a mark, which can be part of a word; or the
+ * first is a slash, because the text after \n/ may begin a piece. */
 static int two_others(const sgt_rule *r, const uint8_t *s, size_t p)
 {
     const unsigned of = r->cased ? OTHER : OTHERS;

@@ -120,8 +120,8 @@ sgt_splitter sgt_splitter_by(const sgt_rule *r, const void *text, size_t n);
  *
  * The call may overwrite all `max` entries of ends[], whatever it returns. Vector code stops when
  * fewer than 64 entries are left, so `max` should be at least 64 more than the number of pieces
- * wanted. A piece of UINT32_MAX bytes or more is returned alone, as UINT32_MAX; its end is then
- * s->at. */
+ * wanted. A piece of UINT32_MAX bytes or more is returned by itself, as UINT32_MAX; s->at is its
+ * actual end. */
 size_t sgt_split(sgt_splitter *s, uint32_t *ends, size_t max);
 
 /* Return a safe cut: an offset p, 0 < p < n, as close to n as possible, at which text can be

@@ -45,9 +45,9 @@ typedef struct sgt_vocab_parts {
     uint32_t *names;
     sgt_vocab_merge *merges;
     size_t merge_count, merge_room;
-    /* 1 if the file lists no merges because its ids are ranks. As in tiktoken, two adjacent tokens
-     * can then merge if their joined bytes are a token. Of all such pairs, the one whose joined
-     * bytes have the lowest id is merged first. */
+    /* 1 if the file lists no merges because its ids are ranks. In this case, as in tiktoken, two
+     * adjacent tokens can merge if their joined bytes are a token. Of all such pairs, the one whose
+     * joined bytes have the lowest id is merged first. */
     int ranks;
     /* 1 if a piece that has exactly a token's bytes becomes that token even if no merges produce it
      * (ignore_merges in tokenizer.json); always so if `ranks` is 1, whatever this field says */

@@ -596,7 +596,7 @@ static json_int_t number_of(const json_t *o, const char *name)
     return json_integer_value(json_object_get(o, name));
 }
 
-/* Add the special token `id`. Some files do not name it; a standard name is then used. */
+/* Add the special token `id`. If a file does not name it, use a standard name. */
 static int add_special(source *s, size_t id, sgt_error *err)
 {
     const json_t *o = json_array_get(json_object_get(s->root, "special_tokens"), id);

@@ -39,7 +39,7 @@ typedef struct bench_row {
     json_t *result;
     /* array with one element per turn: an object with the figures measured in that turn */
     json_t *turns;
-    char why[320]; /* reason why the row is left out; "" if it is not left out */
+    char why[320]; /* reason why the row is skipped; "" if it is not skipped */
 } bench_row;
 
 /* Options that all subcommands have in common, and the rows of the table. */
@@ -87,7 +87,7 @@ bench_row *bench_add(json_t *about);
 typedef int bench_take(size_t i, json_t **figures, sgt_error *err);
 
 /* Measure rows first ... first + count - 1 in `turns` turns. Each turn calls `take` once for every
- * row that is not left out. Because rows alternate, a change in the machine's speed affects all of
+ * row that is not skipped. Because rows alternate, a change in the machine's speed affects all of
  * them. Afterwards add each row's figures to its result, even if a measurement failed. */
 int bench_take_turns(size_t first, size_t count, size_t turns, bench_take *take, sgt_error *err);
 
@@ -97,8 +97,8 @@ int bench_take_turns(size_t first, size_t count, size_t turns, bench_take *take,
 int bench_leave_out(bench_row *r, int rc, const char *name, const sgt_error *err);
 
 /* Return a JSON array with the results of the rows from index `first` on. If `left_out` is 0, these
- * are the rows that were measured. If it is 1, they are the rows left out, with the reason in the
- * field "why". */
+ * are the rows that were measured. If it is 1, they are the rows that were skipped, with the reason
+ * in the field "why". */
 json_t *bench_results(size_t first, int left_out);
 
 /* bench_get returns the number in field `key` of an object, or 0 if the object has no such field.
@@ -130,7 +130,7 @@ typedef struct bench_column {
 } bench_column;
 
 /* Print the rows as a table.
- * - A column is as wide as its widest cell, and is left out if no row has its field.
+ * - A column is as wide as its widest cell, and is omitted if no row has its field.
  * - A row without a column's field has "-" in that cell.
  * - A star marks the rows with the highest number, or with `true`, in the field `best`.
  * - If a row has the text field "why_not" or "why", that text replaces its cells from the first

@@ -168,7 +168,7 @@ static int take_product(size_t i, json_t **figures, sgt_error *err)
 
 /* Measure row i, which is a matrix product or one pass of attention. The two passes of attention
  * are timed together, in a backend with one layer and a tiny vocabulary, so that all other work is
- * small. If the implementation is unsupported or does not fit into memory, both passes are left out
+ * small. If the implementation is unsupported or does not fit into memory, both passes are skipped
  * for that reason. */
 static int measure_row(size_t i, json_t **figures, sgt_error *err)
 {

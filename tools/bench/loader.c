@@ -190,7 +190,7 @@ static int open_loader(sgt_loader **l, int reader, sgt_notice notice, sgt_error 
     return sgt_loader_open(l, &options, err);
 }
 
-/* Open a loader that lists the shards. Shards of fewer than two tokens are left out, because they
+/* Open a loader that lists the shards. Shards of fewer than two tokens are skipped, because they
  * cannot hold a row. If no shard is long enough for the default row length, as in the small set of
  * a new user, shorten o.seq. */
 static int find_shards(sgt_error *err)

@@ -217,8 +217,8 @@ static int open_cupti(measurement *m, sgt_error *err)
     return rc < 0 ? rc : m->lib->cupti.open(&m->cupti, err);
 }
 
-/* Begin recording. Without --parts, kernels are only counted, and if CUPTI is unavailable the count
- * is left out. */
+/* Begin recording. Without --parts, kernels are only counted, and if CUPTI is unavailable, the
+ * count is omitted. */
 static void begin_recording(measurement *m)
 {
     if (!m->cupti && open_cupti(m, NULL) < 0) return;
@@ -244,7 +244,7 @@ static void end_recording(measurement *m)
 
 /* ---- steps ---- */
 
-/* Return a JSON object with the figures of the measured steps. Unknown figures are left out. */
+/* Return a JSON object with the figures of the measured steps. Unknown figures are omitted. */
 static json_t *make_figures(const measurement *m)
 {
     const sgt_backend *b = m->b;

@@ -208,8 +208,8 @@ static const char *const other_names[][2] = {
 enum { LONGEST_WORD = 48, FARTHEST = 2 * LONGEST_WORD, MOST_CANDIDATES = 4 };
 
 /* The known words that are nearest to an unknown word, all at the distance `far`. Several words are
- * kept only if `far` is BEGINS or BEGINS_PART, because the unknown word may then abbreviate any of
- * them. At any other distance, the first one found is kept. */
+ * kept only if `far` is BEGINS or BEGINS_PART, because in these cases, the unknown word may
+ * abbreviate any of them. At any other distance, the first one found is kept. */
 typedef struct candidates {
     char text[256]; /* the words, with " or " between them */
     size_t count, far;

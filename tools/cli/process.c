@@ -192,7 +192,7 @@ static void find_below_python_of_path(glob_t *found)
 }
 
 /* Return the paths, joined with colons, in malloc'd memory. Repeated paths and paths that contain a
- * colon are left out. */
+ * colon are skipped. */
 static char *join(const glob_t *found)
 {
     size_t room = 1, at = 0;

@@ -25,7 +25,7 @@ sgt_stop *sgt_catch_signals(void);
 void sgt_end_at_signal(int on);
 
 /* Make jansson end the program if memory runs out. Most of its functions would otherwise silently
- * leave out data. The message begins with `name`; the string must stay valid. */
+ * omit data. The message begins with `name`; the string must stay valid. */
 void sgt_end_without_memory(const char *name);
 
 /* Print "NAME: out of memory" and exit with code 1. The program's files are left as if it had been
@@ -50,8 +50,8 @@ int sgt_most_threads(void);
  * default (sgt_cpu_threads) for one of `sharing` processes that use the same cores. */
 int sgt_threads(uint64_t typed, uint32_t sharing);
 
-/* Return the folders of NVIDIA's libraries in Python packages, separated by colons. cuDNN,
- * cuBLASLt, NCCL and CUPTI are installed there together with PyTorch, in
+/* Return the folders that contain NVIDIA's libraries in Python packages, separated by colons.
+ * cuDNN, cuBLASLt, NCCL and CUPTI are installed there together with PyTorch, in
  * site-packages/nvidia/NAME/lib, where the dynamic linker does not search. The order of the list
  * is: the active virtual environment and Conda environment, the environment of the python3 in PATH,
  * the user's packages, the system's packages. Returns "" if there are none, or NULL if memory runs

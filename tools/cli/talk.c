@@ -281,7 +281,7 @@ static void put_fact(FILE *to, const char *name, const json_t *value)
 }
 
 /* Print the members of an object as "name value, name value, ...". Members that are objects or null
- * are left out. */
+ * are skipped. */
 static void put_pairs(FILE *to, const json_t *object)
 {
     const char *name, *between = "";
@@ -299,9 +299,9 @@ static void put_pairs(FILE *to, const json_t *object)
     }
 }
 
-/* Print a line "name value" for each member of `facts` from index `from` on, except those that
- * is_empty leaves out. If a member is an object of objects (its own first member is an object),
- * print a line for each inner object. The column of names has at least `wide` columns. */
+/* Print a line "name value" for each member of `facts` from index `from` on, except those that are
+ * empty (is_empty). If a member is an object of objects (its own first member is an object), print
+ * a line for each inner object. The column of names has at least `wide` columns. */
 static void put_facts(FILE *to, const json_t *facts, size_t from, int wide)
 {
     const char *name;

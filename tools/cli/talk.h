@@ -66,7 +66,7 @@ void sgt_talk_line(const char *program, const char *line);
 sgt_notice sgt_talk_notice(const char *program, int quiet);
 
 /* Print the n bytes at s on standard output and return the number of bytes printed. An incomplete
- * character at the end is left out unless `end` is set. If `terminal` is set, control characters
+ * character at the end is not printed unless `end` is set. If `terminal` is set, control characters
  * other than newline and tab, and bytes that are not UTF-8, are printed as \xNN. */
 size_t sgt_print_text(const char *s, size_t n, int terminal, int end);
 

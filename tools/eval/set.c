@@ -1,7 +1,7 @@
 /* set.c: runs the model on batches of rows, and computes the loss on a set of shards. The shards
  * are divided into windows without overlap. A window has T inputs and T targets; the targets are
  * the tokens that follow the inputs. Tokens at the end of a shard that do not fill a window are
- * left out. */
+ * skipped. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

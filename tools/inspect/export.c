@@ -107,8 +107,8 @@ static int export_set(exporting *e, sgt_error *err)
     if (!rc) v->normalize = read_normal_form(&e->set.manifest);
     if (!rc && (rc = sgt_out_claim(&e->out, &r, err)) == 0) {
         rc = fill_out(e, v, err);
-        /* If the earlier set has been removed, keep .work. It shows that OUT is incomplete, and the
-         * same command can then be run again. */
+        /* If the earlier set has been removed, keep .work. It shows that OUT is incomplete, so that
+         * the same command can be run again. */
         sgt_out_release(&e->out, e->replacing || e->out.had_work);
     }
     sgt_vocab_free(v);

@@ -309,7 +309,7 @@ enum { MOST_LARGE = 100, MOST_SMALL = 30, LINES = 768 };
 
 /* Return the point of a series whose x value is nearest to x. Return NULL if the series has no
  * name. Also return NULL if that point's distance from x exceeds the average distance between
- * adjacent points, because the series then has no data near x. */
+ * adjacent points, because in this case, the series has no data near x. */
 static const report_point *find_nearest(const report_series *s, double x)
 {
     const report_point *best = NULL;

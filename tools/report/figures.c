@@ -74,10 +74,10 @@ static int is_straight(const report_point *p, size_t count)
 }
 
 /* Call fit for each point, with a window of `side` points on each side. Near an end of the curve,
- * the side of the window that faces the end has fewer points. The other side is then lengthened, so
- * that the smooth curve does not follow the noise of a few points at the end. At the last point it
- * has END_SIDES * side points. At the first point it has `begin` points, which may also be fewer
- * than `side`. */
+ * the side of the window that faces the end has fewer points. The other side is lengthened to
+ * compensate, so that the smooth curve does not follow the noise of a few points at the end. At the
+ * last point it has END_SIDES * side points. At the first point it has `begin` points, which may
+ * also be fewer than `side`. */
 static void fit_all(report_point *p, size_t count, size_t side, size_t begin, int rest)
 {
     const size_t end = END_SIDES * side;

@@ -178,8 +178,8 @@ typedef struct sgt_cpu_step {
      * latest micro-step. If the head is tied to wte, the embeddings add to this gradient later. */
     double head_squares;
     /* Sum of squares of wte's gradient. If the head is tied to wte, the two share a gradient, of
-     * which head_squares covers only the head's contribution. The field is then the increase in the
-     * sum of squares when the embeddings add to the gradient. */
+     * which head_squares covers only the head's contribution. In this case, the field is the
+     * increase in the sum of squares when the embeddings add to the gradient. */
     double token_squares;
     /* (N) array that the caller of `eval` provides and that the head fills in: 1 if no token has a
      * larger logit than the target, else 0; NULL: not requested */
@@ -407,9 +407,9 @@ void sgt_cpu_muon_update(sgt_cpu_backend *c, double lr, double scale);
  *     ranks have the same parameters, to the bit.
  *
  * Gradients and parameters are sent with `swap` of base/ranks.h, which uses MPI. Collective
- * functions must be called by all ranks, in the same order. Without ranks, c->group is NULL. Then
- * sgt_cpu_ranks_reduce and sgt_cpu_ranks_gather must not be called, and the other functions do
- * nothing. */
+ * functions must be called by all ranks, in the same order. Without ranks, c->group is NULL. In
+ * this case, sgt_cpu_ranks_reduce and sgt_cpu_ranks_gather must not be called, and the other
+ * functions do nothing. */
 
 /* If r is not NULL, create c->group, and store the number of ranks and this rank's index in
  * c->shape. */

@@ -129,7 +129,8 @@ int sgt_cpu_end_step(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
      * it is the mean over the targets */
     double correction = s->counted ? 1 / (s->nominal * (double)s->counted) : 0;
     double norm = sqrt(squares) * correction;
-    /* the update is then skipped, not only in fp16 but with every precision */
+    /* if the norm is not finite, the update is skipped, not only in fp16 but with every
+     * precision */
     int overflow = !isfinite(norm);
     s->last_metrics = (sgt_step_metrics){.loss = s->counted ? s->loss_sum / (double)s->counted : 0,
                                          .grad_norm = norm,

@@ -68,9 +68,9 @@ static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
     if (c->o.documents) return "--document-mask is not supported with cuDNN";
     if (sgt_verdict_out(c->o.verdicts, SGT_CHECK_CUDNN)) return left_out(c, SGT_CHECK_CUDNN, why);
     if (open_cudnn(c, why) == SGT_OK) {
-        /* cuDNN supports this shape, but perhaps none of the shapes that the self-check uses. The
-         * verdict is then "absent": cuDNN's results were never checked on this machine, so do not
-         * use it. */
+        /* cuDNN supports this shape, but perhaps none of the shapes that the self-check uses. In
+         * this case, the verdict is "absent": cuDNN's results were never checked on this machine,
+         * so do not use it. */
         if (!left_out(c, SGT_CHECK_CUDNN, why)) return NULL;
         sgt_cudnn_attention_close(c->plan.cudnn);
     }
@@ -114,7 +114,7 @@ static int choose_named_path(sgt_cuda_backend *c, sgt_error *err)
  * sgt_cuda_time_attention later chooses the faster ones. Timings vary, so two runs may use
  * different kernels.
  *
- * With --deterministic, nothing is timed. cuDNN's kernels are then used only if the user requested
+ * With --deterministic, nothing is timed, and cuDNN's kernels are used only if the user requested
  * them by name, or if ours failed the self-check. */
 int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
 {

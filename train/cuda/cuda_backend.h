@@ -125,7 +125,7 @@ typedef struct sgt_cuda_flat {
      * array as params if `type` is float32 and there is only one rank */
     void *copy;
     /* Float32 copies of all vectors, which begin at offset `decayed`. NULL unless several ranks
-     * train in a 16-bit type: `params` then has only this rank's parts. */
+     * train in a 16-bit type; with these, `params` has only this rank's parts. */
     float *vectors;
     /* (sgt_cuda_buckets + 1) array: the offset at which each bucket begins, then the offset at
      * which the last one ends */
@@ -137,7 +137,7 @@ typedef struct sgt_cuda_flat {
      * only one rank */
     float *own_grads;
     /* working copies, in the number format `type`, of the parameters that this rank owns. NULL if
-     * `type` is float32: matrix products then need no copy in another format */
+     * `type` is float32, because matrix products need no copy in another format */
     void *own_copy;
     /* 1: the working copies are out of date, because parameters have been loaded, and must be
      * computed again before they are used */
@@ -163,7 +163,7 @@ typedef struct sgt_cuda_muon {
 /* The kernels and library calls for a step, which are chosen when the backend is opened. */
 typedef struct sgt_cuda_plan {
     uint32_t variants; /* bit set of the variants in use (SGT_VARIANT_*); 0 with --no-fuse */
-    /* 1: a step consists of a single micro-step. Matrix products then overwrite the gradients of
+    /* 1: a step consists of a single micro-step, so that matrix products overwrite the gradients of
      * weights instead of adding to them, so that the update need not set these gradients to 0. */
     int written;
     sgt_cuda_gemms *gemms;
@@ -255,8 +255,9 @@ typedef struct sgt_cuda_queue {
     /* for each element of `seen`: 1 + the index of the step whose control block it holds; 0:
      * none */
     uint64_t steps[SGT_CUDA_RING];
-    /* Which micro-steps of the current step have been enqueued. 0: none; 1: at least one; 2: all,
-     * set only with several ranks, because then the last micro-step differs from the others. */
+    /* Which micro-steps of the current step have been enqueued. 0: none; 1: at least one; 2: all;
+     * set only with several ranks, because with them the last micro-step differs from the
+     * others. */
     int open_step;
     unsigned launched_micro; /* number of kernels launched per micro-step */
 } sgt_cuda_queue;
@@ -371,7 +372,7 @@ int sgt_cuda_ranks_open(sgt_cuda_backend *c, sgt_error *err); /* connect to the 
  * timings differ between ranks. */
 int sgt_cuda_ranks_follow(const sgt_cuda_backend *c, void *choice, size_t n, sgt_error *err);
 /* Disconnect from the other ranks. All work enqueued on streams must be complete, unless a rank has
- * failed: then the other ranks have given up, and NCCL's communicator is aborted. */
+ * failed. In that case, the other ranks have given up, and NCCL's communicator is aborted. */
 void sgt_cuda_ranks_leave(sgt_cuda_backend *c);
 /* Return whether there are several ranks and `micro` is the last micro-step of a step. In that
  * micro-step, the ranks reduce gradients while they compute. */

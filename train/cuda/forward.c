@@ -176,8 +176,8 @@ void sgt_cuda_head(sgt_cuda_backend *c, int training)
     const float *scale = training ? &c->buf.control->dlogits_scale : NULL;
     sgt_cupti_push("head and loss");
     /* Run head_chunk for all chunks of rows. If N is not a multiple of the chunk size, the last
-     * chunk begins earlier, so that it ends with the last row. Some rows of the previous chunk are
-     * then computed twice. */
+     * chunk begins earlier, so that it ends with the last row. In this case, some rows of the
+     * previous chunk are computed twice. */
     for (size_t done = 0; done < N; done += rows)
         head_chunk(c, done + rows <= N ? done : N - rows, scale);
     sgt_cuda_loss_sum(c->queue.compute, training ? c->buf.control : c->buf.eval_control,

@@ -1,7 +1,7 @@
-/* self_check_products.c: checks matrix products of cuBLASLt, with each epilogue that a step may
- * use, against sums in double. The inputs come from sgt_check_fill, for which float32 sums are
- * exact in any order of addition. Therefore the allowed error consists only of one rounding of the
- * result and the rounding errors of the epilogue. */
+/* self_check_products.c: checks cuBLASLt's matrix products, with each epilogue that a step may use,
+ * against sums in double. The inputs come from sgt_check_fill, for which float32 sums are exact in
+ * any order of addition. Therefore the allowed error consists only of one rounding of the result
+ * and the rounding errors of the epilogue. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -435,7 +435,7 @@ int sgt_trainer_measure_data(const sgt_trainer *t, sgt_loader_info *info, uint64
 }
 
 /* Return an error if `path` comes from the checkpoint and not from the user, and neither `path` nor
- * PATH.bin (a name of Megatron-LM) exists. `pass` is the option with which the user can give the
+ * PATH.bin (as Megatron-LM names it) exists. `pass` is the option with which the user can give the
  * new path. */
 static int check_there(const sgt_trainer *t, sgt_setting which, const char *path, const char *pass,
                        sgt_error *err)

@@ -82,8 +82,8 @@ double sgt_flops_per_token(const sgt_model *m, uint64_t seq);
 
 /* Return rate / *peak, but at most 1, or 0 if either is unknown. Both are speeds in operations per
  * second. The result is rounded as in log.jsonl, so that all outputs show the same value. If
- * `exact` is 1, `rate` was measured exactly. A rate above *peak then means that the peak was
- * estimated too low: set *peak to `rate`. */
+ * `exact` is 1, `rate` was measured exactly. In this case, a rate above *peak means that the peak
+ * was estimated too low: set *peak to `rate`. */
 double sgt_mfu(double rate, double *peak, int exact);
 
 /* Return the compute of a training run in petaflop/s-days (8.64e19 operations each), as defined in

@@ -32,9 +32,9 @@ struct sgt_run {
     char path[SGT_PATH];
     sgt_owner *owner;
     int log;
-    /* 0, or the errno with which the last write to the log failed; later lines are then collected
-     * in `waiting`. Accessed atomically, because the thread that saves a checkpoint reads it,
-     * too. */
+    /* errno of the last write to the log if it failed, else 0. After a failure, later lines are
+     * collected in `waiting`. Accessed atomically, because the thread that saves a checkpoint reads
+     * it, too. */
     int log_error;
     /* step of the checkpoint with the lowest validation loss; 0: no checkpoint has a validation
      * loss */
