@@ -37,8 +37,8 @@ static const sgt_option table[] = {
     {"compare", 0, SGT_OPT_FLAG, &compare, NULL,
      .help = "check if A and B have the same tokens in the same order; show the first difference"},
     {"export", 0, SGT_OPT_WORD, &o.layout, "megatron|nanogpt|npy",
-     .help = "convert set A to files for Megatron-LM, nanoGPT or OLMo-core in OUT, the same as "
-             "sgt-tokenize --shards would write",
+     .help = "convert set A for Megatron-LM, nanoGPT or OLMo-core; the files in OUT are the same "
+             "as those that sgt-tokenize --shards would write",
      .given = &export_given},
     {"force", 0, SGT_OPT_FLAG, &o.force, NULL,
      .help = "with --export, replace a set that is already in OUT"},

@@ -21,7 +21,7 @@ static const sgt_option table[] = {
     {.name = "Output"},
     {"output", 'o', SGT_OPT_TEXT, &o.out, "FILE",
      "file to write the page to; an existing page is replaced",
-     .def = "RUN/report.html, of several runs report.html"},
+     .def = "RUN/report.html, or report.html for several runs"},
     {"no-sample", 0, SGT_OPT_FLAG, &o.no_sample, NULL,
      .help = "do not show a text generated with the newest checkpoint"},
     {"json", 0, SGT_OPT_FLAG, &o.json, NULL,

@@ -23,7 +23,7 @@ static struct {
 static const sgt_option table[] = {
     {.name = "Prompt"},
     {"prompt", 'p', SGT_OPT_LIST, &o.prompts, "TEXT",
-     .help = "text to continue; may be given several times; - reads standard input",
+     .help = "text to continue, or - for standard input; repeat the option for several texts",
      .def = "none: the model begins a text"},
     {"prompt-file", 0, SGT_OPT_LIST, &o.files, "FILE",
      .help = "file whose content is one prompt; a newline at its end is removed"},
@@ -47,7 +47,7 @@ static const sgt_option table[] = {
     {"seed", 's', SGT_OPT_COUNT, &o.seed, "N",
      "seed of the random draws; the same seed gives the same text", .def = "1"},
     {"ignore-eot", 0, SGT_OPT_FLAG, &o.ignore_eot,
-     .help = "do not end a text at an end-of-text token, but continue after it"},
+     .help = "continue a text after an end-of-text token instead of ending it there"},
 
     {.name = "Computation"},
     {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cpu", "where to run: on the CPU only",
@@ -63,15 +63,15 @@ static const sgt_option table[] = {
     {.name = "Output"},
     {"no-prompt", 0, SGT_OPT_FLAG, &o.no_prompt, .help = "do not print prompts before the texts"},
     {"json", 0, SGT_OPT_FLAG, &o.json,
-     .help = "print one JSON document instead of text, when all texts are complete"},
+     .help = "when all texts are complete, print one JSON document instead of text"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print messages only if something is wrong"},
     {0}};
 
 static const sgt_program program = {
     .name = "sgt-sample",
     .usage = "sgt-sample [OPTION]... RUN/ | RUN/step-NNNNNNNN/ | GPT2/ | MODEL.bin",
-    .about = "Continues a text with a GPT-2 model: that of a run of sgt-train (even during "
-             "training), one in Hugging Face's format, or a model file of llm.c.",
+    .about = "Continues a text with a GPT-2 model from an sgt-train run (even while it is "
+             "training), a Hugging Face folder or an llm.c model file.",
     .options = table,
     .examples = "  sgt-sample run/ --prompt 'Once upon a time'\n"
                 "  sgt-sample run/step-00001000 --num-samples 3 --temperature 1 --top-p 0.95\n"

@@ -41,8 +41,7 @@ static const sgt_option table[] = {
     {"skip-bad", 0, SGT_OPT_FLAG, &t.skip_bad,
      .help = "skip and count invalid lines and rows, and the rest of damaged .gz and .zst files"},
     {"keep-fields", 0, SGT_OPT_TEXT, &t.keep_fields, "NAME,...",
-     "fields of JSONL or columns of Parquet to keep in sources.jsonl for each document",
-     .def = "none"},
+     "JSONL fields or Parquet columns to keep in sources.jsonl for each document", .def = "none"},
     {"invalid-utf8", 0, SGT_OPT_WORD, &t.invalid_utf8, "keep|replace|fail",
      "invalid UTF-8: keep the bytes, replace them with U+FFFD, or fail", .def = "keep"},
     {"binary", 0, SGT_OPT_WORD, &t.binary, "skip|keep",
@@ -103,7 +102,7 @@ static const sgt_option table[] = {
      .def = "the launcher's, or 1", .min = 1, .max = 1000000, .given = &o.ranks_given},
     {"dry-run", 0, SGT_OPT_FLAG, &o.dry_run,
      .help = "write nothing; count files, and estimate tokens and disk space from their sizes; OUT "
-             "may be left out"},
+             "may be omitted"},
     {"json", 0, SGT_OPT_FLAG, &o.json, .help = "print one JSON document instead of text"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print nothing unless something is wrong"},
     {0}};

@@ -44,8 +44,7 @@ static const sgt_option table[] = {
      .help = "continue from the run's newest checkpoint, or fail if there is none"},
     {"resume-or-start", 0, SGT_OPT_FLAG, &o.resume_or_start,
      .help = "continue as with --resume, or start at step 0 if there is no checkpoint"},
-    {"force", 0, SGT_OPT_FLAG, &o.force,
-     .help = "remove the checkpoints of the run and start over"},
+    {"force", 0, SGT_OPT_FLAG, &o.force, .help = "remove the run's checkpoints and start over"},
     {"config", 0, SGT_OPT_TEXT, &o.config, "FILE",
      .help = "read options from a run's options.json; the command line takes precedence"},
     ROWS("", RUN),
@@ -60,7 +59,7 @@ static const sgt_option table[] = {
     {"no-self-check", 0, SGT_OPT_FLAG, &o.no_self_check,
      .help = "train without testing the kernels and libraries of the CUDA backend first"},
     {"estimate-memory", 0, SGT_OPT_FLAG, &o.estimate,
-     .help = "print an estimate of the memory that a step needs, by kind, then exit"},
+     .help = "estimate the memory that a step needs, list it by use, and exit"},
     ROWS("Techniques, which can be turned off to measure their effect", TECHNIQUES),
     {.name = "Output"},
     {"profile", 0, SGT_OPT_TEXT, &o.profile, "FILE",
@@ -70,14 +69,14 @@ static const sgt_option table[] = {
      .help = "also print the device, kernels, measured peak speed, source of the learning rate, "
              "compute (PF-days), and each data set's share of the rows"},
     {"json", 0, SGT_OPT_FLAG, &o.json,
-     .help = "print one JSON document instead of text, at the end"},
+     .help = "at the end, print one JSON document instead of text"},
     {0}};
 
 static const sgt_program program = {
     .name = "sgt-train",
     .usage = "sgt-train [--data DIR] [--run DIR] [--model NAME] [OPTION]...",
-    .about = "Trains GPT-2 on shards of tokens. The run's folder receives checkpoints, which "
-             "Hugging Face's transformers loads, and log.jsonl with a line per step. Ctrl-C "
+    .about = "Trains GPT-2 on shards of tokens. Writes checkpoints (which Hugging Face's "
+             "transformers can load) and log.jsonl (a line per step) to the run's folder. Ctrl-C "
              "finishes the step, saves a checkpoint and exits with 130 (see --resume).",
     .options = table,
     .rank = sgt_ranks_number,

@@ -58,8 +58,8 @@ static const sgt_option table[] = {
      "bits per id, if the shards have no header (nanoGPT's)", .def = "none"},
     {.name = "Comparison"},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
-     .help = "Python interpreter that also measures numpy and PyTorch, in turn with sgt (only "
-             "with --sampling random, without --cold)"},
+     .help = "also measure numpy and PyTorch with this Python interpreter, alternating with sgt "
+             "(requires --sampling random; not with --cold)"},
     {.name = "Output"},
     BENCH_OUTPUT,
     {0}};
@@ -67,8 +67,8 @@ static const sgt_option table[] = {
 static const sgt_program program = {
     .name = "sgt-bench loader",
     .usage = "sgt-bench loader [OPTION]... OUT/ | SHARD | A:0.7,B:0.3",
-    .about = "Measures how fast each reader draws batches from a set or shard, and how fast memcpy "
-             "copies the same windows.",
+    .about = "Measures how fast each reader draws batches from a set or shard, compared with "
+             "memcpy of the same windows.",
     .options = table,
     .examples = "  sgt-bench loader out/\n"
                 "  sgt-bench loader out/ --batch-size 64 --seq-len 512 --threads 2\n"

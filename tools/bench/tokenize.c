@@ -34,8 +34,8 @@ static const sgt_option table[] = {
     {"threads", .as = BENCH_ROW(THREADS), .to = &o.threads, .help = "threads that encode"},
     {"cpu", .as = BENCH_ROW(CPU), .to = &o.cpu},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
-     .help = "Python interpreter that also measures gigatoken, quicktok, riptoken and tiktoken "
-             "(for Parquet: datasets and tiktoken), in turn with sgt"},
+     .help = "also measure gigatoken, quicktok, riptoken and tiktoken (for Parquet: datasets and "
+             "tiktoken) with this Python interpreter, alternating with sgt"},
     {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "measurements per row, if there are several rows",
      .def = "3", .min = 1, .max = BENCH_TURNS},
     {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE|DIR",
