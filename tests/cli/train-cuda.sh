@@ -12,10 +12,7 @@ losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1/log.jsonl"; }
 
 # ---- orders of the streams, and techniques that change no number, give the
 # same log and the same bits ----
-for precision in bf16 fp16; do
-    run 0 sgt-train --quiet $cuda --precision $precision --run whole-$precision
-    stderr_is ''
-done
+for precision in bf16 fp16; do run_silent sgt-train --quiet $cuda --precision $precision --run whole-$precision; done
 for schedule in 1 2 3; do
     run 0 env SGT_HOST_DEVICE=schedule=$schedule sgt-train --quiet $cuda --precision bf16 --run again --force
     same_facts whole-bf16/log.jsonl again/log.jsonl
@@ -28,17 +25,24 @@ for technique in --no-graphs --no-overlap --sync-metrics; do
 done
 
 # ---- stopped and resumed ----
+halves() { # WHOLE OPTION...: a run with these options in two halves must be like WHOLE
+    whole=$1
+    shift
+    run 0 sgt-train --quiet $cuda "$@" --run cut --force --steps 2
+    run_silent sgt-train --quiet $cuda "$@" --run cut --resume
+    same_facts $whole/log.jsonl cut/log.jsonl
+    same_folders $whole/step-00000004 cut/step-00000004
+}
 for precision in bf16 fp16; do
-    run 0 sgt-train --quiet $cuda --precision $precision --run cut --force --steps 2
-    run 0 sgt-train --quiet $cuda --precision $precision --run cut --resume
-    stderr_is ''
-    same_facts whole-$precision/log.jsonl cut/log.jsonl
-    same_folders whole-$precision/step-00000004 cut/step-00000004
+    halves whole-$precision --precision $precision
+    run_silent sgt-train --quiet $cuda --optimizer muon --precision $precision --run whole-muon --force
+    halves whole-muon --optimizer muon --precision $precision
 done
+run 0 sgt-train $cuda --precision fp32 --quiet --optimizer sgd --run whole-sgd
+halves whole-sgd --precision fp32 --optimizer sgd
 
 # ---- matrix products: a deterministic run stores its choices of algorithms in its checkpoint ----
-run 0 sgt-train --quiet $cuda --precision bf16 --run cut --force --steps 2
-run 0 sgt-train --quiet $cuda --precision bf16 --run cut --resume
+halves whole-bf16 --precision bf16
 choices() { grep '"choices"' "$1/state.json" | sed 's/\\n/\n/g'; }
 choices cut/step-00000002 > before
 choices cut/step-00000004 > after
@@ -55,22 +59,20 @@ close() { # RUN RUN
         fail "losses of $1 and $2 differ: $(paste .a .b)"
 }
 fp32="--precision fp32 --quiet"
-run 0 sgt-train $options $fp32 --device cpu --run cpu
-run 0 sgt-train $options $fp32 --device cuda --run cuda
-close cpu cuda
 # Padded rows have targets of their own, which --pad-id sets.
 documents='--sampling documents --pad-id'
 run 0 sgt-train $options $fp32 $documents 1 --device cpu --run cpu-documents
 run 0 sgt-train $options $fp32 $documents 2 --device cuda --run cuda-documents
 close cpu-documents cuda-documents
-run 0 sgt-train $options $fp32 --device cpu --run from-cpu --steps 2
-run 0 sgt-train $options $fp32 --device cuda --run from-cpu --resume
-stderr_matches '^sgt-train: continuing with cuda, sm_90, .*, but the checkpoint is from cpu, '
-close cpu from-cpu
-run 0 sgt-train $options $fp32 --device cuda --run from-cuda --steps 2
-run 0 sgt-train $options $fp32 --device cpu --run from-cuda --resume
-stderr_matches '^sgt-train: continuing with cpu, .*, but the checkpoint is from cuda, sm_90, '
-close cpu from-cuda
+for optimizer in adamw muon; do
+    run 0 sgt-train $options $fp32 --optimizer $optimizer --device cpu --run cpu --force
+    for there in 'cpu cuda' 'cuda cpu'; do
+        run 0 sgt-train $options $fp32 --optimizer $optimizer --device ${there% *} --run from --force --steps 2
+        run 0 sgt-train $options $fp32 --optimizer $optimizer --device ${there#* } --run from --resume
+        stderr_matches "^sgt-train: continuing with ${there#* }, .*, but the checkpoint is from ${there% *}, "
+        close cpu from
+    done
+done
 
 # A resume on a CPU drops the options that only CUDA has, unless the command line gives them. Back
 # on CUDA, another precision is possible.
@@ -85,7 +87,7 @@ run_failure '--precision: "fp16" here, but it was "bf16" in the run to resume (l
     sgt-train --device cuda --quiet --run moves --resume --precision fp16
 
 # Options without a PyTorch fixture are compared with the CPU.
-for technique in '--no-tie' '--ignore-index 101' '--optimizer sgd --nesterov' '--recompute block --dropout 0.25' \
+for technique in '' '--no-tie' '--ignore-index 101' '--optimizer sgd --nesterov' '--recompute block --dropout 0.25' \
     '--document-mask' '--optimizer muon'; do
     run 0 sgt-train $options $fp32 $technique --device cpu --run cpu --force
     for switches in '' '--no-fuse --no-pad-vocab'; do
@@ -95,6 +97,7 @@ for technique in '--no-tie' '--ignore-index 101' '--optimizer sgd --nesterov' '-
 done
 # An .idx file defines the documents, one per 50 tokens. Neither device then looks for the
 # end-of-text id.
+run 0 sgt-train $options $fp32 --document-mask --device cpu --run cpu --force
 losses cpu > by-id
 # shellcheck disable=SC2059
 printf "$(awk 'BEGIN { for (i = 0; i < 153601; i += 50)
@@ -108,28 +111,6 @@ for switches in '' '--no-overlap --workers 2'; do
     ! cmp -s by-id by-index || fail 'the .idx changes nothing'
 done
 rm d/train_000000.idx
-run 0 sgt-train $cuda --precision fp32 --quiet --optimizer sgd --run sgd --steps 2
-run 0 sgt-train $cuda --precision fp32 --quiet --run sgd --resume
-run 0 sgt-train $cuda --precision fp32 --quiet --optimizer sgd --run whole-sgd
-same_facts whole-sgd/log.jsonl sgd/log.jsonl
-same_folders whole-sgd/step-00000004 sgd/step-00000004
-
-# Muon: stopped and resumed, and resumed on the other device.
-muon='--optimizer muon'
-for precision in bf16 fp16; do
-    run 0 sgt-train --quiet $cuda $muon --precision $precision --run whole-muon --force
-    stderr_is ''
-    run 0 sgt-train --quiet $cuda $muon --precision $precision --run muon --force --steps 2
-    run 0 sgt-train --quiet $cuda $muon --precision $precision --run muon --resume
-    same_facts whole-muon/log.jsonl muon/log.jsonl
-    same_folders whole-muon/step-00000004 muon/step-00000004
-done
-run 0 sgt-train $options $fp32 $muon --device cpu --run cpu --force
-for from in cpu cuda; do
-    run 0 sgt-train $options $fp32 $muon --device $from --run muon --force --steps 2
-    run 0 sgt-train $options $fp32 $muon --device "$([ $from = cpu ] && echo cuda || echo cpu)" --run muon --resume
-    close cpu muon
-done
 
 # ---- auto selects CUDA and says so. A batch that does not fit is refused; the
 # message has the largest that fits ----
@@ -143,11 +124,6 @@ stderr_matches '^sgt-train: out of GPU memory: .* \(the largest --batch-size tha
 absent large
 most=$(sed 's/.*fits is \([0-9]*\)).*/\1/' .stderr)
 run 0 env SGT_HOST_DEVICE=memory=34M sgt-train $large --batch-size "$most" --run fits
-gib() { awk -v b="$1" 'BEGIN { printf "%.2f", b / 1024 / 1024 / 1024 }'; }
-run 0 sgt-train --estimate-memory --json $large --batch-size 4096
-need=$(field total_bytes .stdout)
-run 1 env SGT_HOST_DEVICE=memory=34M sgt-train $large --batch-size 4096 --run large
-stderr_has "need $(gib "$need") GiB, but the host has only 0.03 of 0.03 GiB free"
 # If there is too little memory for the workspace of matrix products, the message is the same.
 run 1 env SGT_HOST_DEVICE=memory=1M sgt-train $large --run large
 stderr_matches '^sgt-train: out of GPU memory: the model and a step of 2 x 24 tokens need 0\.0[3-9] GiB, but the host has only 0\.00 of 0\.00 GiB free \(no --batch-size fits: use a smaller --model or --seq-len\)$'
