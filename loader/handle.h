@@ -21,7 +21,7 @@ struct sgt_loader {
      * option `documents` is set. For `packed`, only documents.count is kept once the rows have been
      * planned; the rest is freed */
     sgt_documents documents;
-    /* (set_count): one plan per set, which assigns the set's documents to packed rows; NULL unless
+    /* array of `set_count` plans. Each plan assigns one set's documents to packed rows. NULL unless
      * the sampling is `packed` */
     sgt_pack *packs;
     sgt_mix mix;
@@ -61,7 +61,7 @@ struct sgt_cursor {
      *   read ahead */
     uint64_t last, step, stride;
 
-    /* (local_batch): for each piece of the last fetch, the address of its first token */
+    /* array of `local_batch` addresses: the first token of each piece of the last fetch */
     const void **tokens;
     /* progress in writing the current batch, where the next piece will be written. row: index of
      * its row; token: position in that row; found: number of document starts found so far in the
@@ -72,8 +72,8 @@ struct sgt_cursor {
     sgt_loader_batch own;
 
     /* The next three fields are NULL unless the sampling is `documents` or `packed` */
-    /* (local_batch): the rows of the batch as l->mix drew them. Each one identifies a document or a
-     * packed row by its index; the tokens are found in a later step */
+    /* array of `local_batch` rows of the batch, as l->mix drew them. Each one identifies a document
+     * or a packed row by its index; the tokens are found in a later step */
     sgt_window *rows;
     sgt_pack_piece *documents; /* (T+1): the documents of one packed row */
     sgt_pack_memo *packed;

@@ -229,7 +229,7 @@ typedef struct sgt_loader_batch {
     /* ids, (local_batch, T) each. targets[i] is the token after inputs[i], or SGT_IGNORED at
      * padding. For SGT_OUTPUT_U16 and _I32_ROWS: inputs is (local_batch, T+1), targets is NULL */
     void *inputs, *targets;
-    uint32_t *lengths; /* (local_batch): tokens that are not padding; only for `documents` */
+    uint32_t *lengths; /* tokens of each row that are not padding; only for `documents` */
     /* document starts: NULL unless options.documents is set. In row r, documents begin at the
      * tokens starts[row_starts[r]] ... starts[row_starts[r + 1] - 1], in ascending order, each from
      * 0 to T. They come from SHARD.idx; without that file, they are the row's end-of-text ids */
@@ -269,9 +269,9 @@ typedef struct sgt_stream_options {
     sgt_output output; /* type of the ids */
     uint32_t slots;    /* buffers in the ring; default 4 */
     uint32_t threads;  /* prefetch threads; default 1 */
-    /* (slots): the caller's buffers, of sgt_stream_bytes bytes each, for example in pinned memory.
-     * They must stay valid until the stream is closed. NULL: the stream allocates page-aligned
-     * buffers */
+    /* array of the caller's `slots` buffers, of sgt_stream_bytes bytes each, for example in pinned
+     * memory. They must stay valid until the stream is closed. NULL: the stream allocates
+     * page-aligned buffers */
     void *const *buffers;
 } sgt_stream_options;
 

@@ -3,8 +3,9 @@
  *
  *     sgt_claimant who = {.folder = "out", .notice = &notice, .stop = stop};
  *     rc = sgt_owner_take(&owner, "out/.work", "owner", "lock", &who, &err);
- *     if (rc == 1) ...;                                  // another process owns the folder
- *     ... sgt_owner_check(owner, &err), then write ...   // from time to time
+ *     if (rc == 1) ...;                           // another process owns the folder
+ *     ...                                         // write files; from time to time, check:
+ *     if (sgt_owner_check(owner, &err) < 0) ...;  // the folder has been taken over
  *     sgt_owner_leave(&owner);
  *
  * flock decides at once, but some file systems refuse it. On others (Lustre's localflock, some

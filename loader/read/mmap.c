@@ -75,8 +75,8 @@ typedef struct reader {
     /* alignment in bytes of the ranges passed to madvise: the page size, or CHUNK if the sampling
      * is `block` */
     uintptr_t unit;
-    /* (set->count): for each shard, the map of its file; its `size` is 0 as long as the file is not
-     * mapped */
+    /* the map of each shard's file (set->count elements); its `size` is 0 as long as the file is
+     * not mapped */
     map maps[];
 } reader;
 

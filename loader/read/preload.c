@@ -42,7 +42,7 @@ typedef struct reader {
     uint64_t pieces, next;
     /* atomic: lowest index of a piece that could not be read; UINT64_MAX: none */
     uint64_t failed;
-    char *tokens[]; /* (set->count): address of each shard's first token in the arena */
+    char *tokens[]; /* address in the arena of each shard's first token (set->count elements) */
 } reader;
 
 static void close_reader(void *p)

@@ -127,10 +127,12 @@ uint64_t sgt_pack_epoch_rows(const sgt_pack *p) { return p->epochs[1].rows; }
 
 typedef struct planner {
     sgt_pack *p;
-    uint64_t *left; /* (most + 1): for each size, number of documents that no row has taken yet */
-    /* (most + 1): links for finding the largest size, at most s, of which documents are left. If
-     * documents of size s are left, below[s] is s. Otherwise below[s] is the smaller size at which
-     * the search continues, because no documents of the sizes between below[s] and s are left */
+    /* left[s]: number of documents of size s that no row has taken yet */
+    uint64_t *left;
+    /* array of most + 1 links for finding the largest size, at most s, of which documents are left.
+     * If documents of size s are left, below[s] is s. Otherwise below[s] is the smaller size at
+     * which the search continues, because no documents of the sizes between below[s] and s are
+     * left */
     uint32_t *below;
     /* size at which the search for the smallest size with documents left begins, because no
      * documents of smaller sizes are left */

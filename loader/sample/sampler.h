@@ -118,9 +118,9 @@ typedef struct sgt_sampler {
      * - documents: number of documents
      * - others: number of windows. `random` has no epochs, but has the same number as `shuffle` */
     uint64_t windows;
-    /* (shards + 1): for each shard, number of items in all earlier shards. An item is what a draw
-     * selects: a possible first token for `random`, a document for `documents`, otherwise a
-     * window */
+    /* array of shards + 1 counts: for each shard, the number of items in all earlier shards. An
+     * item is what a draw selects: a possible first token for `random`, a document for `documents`,
+     * otherwise a window */
     uint64_t *before;
     /* (shards), for `shuffle` and `block`: number of possible values of phase(e, s), the random
      * offset by which the windows of the shard are moved in an epoch */

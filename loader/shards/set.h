@@ -135,11 +135,14 @@ const sgt_set_shard *sgt_set_marked(const sgt_set *s);
 
 typedef struct sgt_documents {
     size_t count, room;
-    /* (count): index of each document's first token within its shard, in the order of the shards */
+    /* array of `count` indices: each document's first token within its shard, in the order of the
+     * shards */
     uint32_t *starts;
-    uint64_t *before; /* (shards + 1): number of documents that begin in all earlier shards */
-    /* (shards): 1 if it is unknown where the shard's documents start, because it has no .idx file
-     * and its tokens were not searched */
+    /* array of shards + 1 counts: for each shard, number of documents that begin in earlier
+     * shards */
+    uint64_t *before;
+    /* flag of each shard: 1 if it is unknown where the shard's documents start, because it has no
+     * .idx file and its tokens were not searched */
     uint8_t *unlisted;
     uint32_t unlisted_count;
 } sgt_documents;

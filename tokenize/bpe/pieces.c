@@ -260,7 +260,7 @@ typedef struct extent {
     /* length in bytes of the part of the piece that is in memory; the piece itself may be longer */
     size_t n;
     size_t longest; /* bytes of the longest token */
-    sgt_id *ids;    /* (n): room for the ids of the piece */
+    sgt_id *ids;    /* array of n elements, for the ids of the piece */
 } extent;
 
 static size_t longest_token(const sgt_vocab *v)

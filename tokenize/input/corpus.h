@@ -209,11 +209,11 @@ int sgt_corpus_is_document(const char *line);
 
 #define SGT_BINARY_PREFIX ((size_t)64 << 10) /* bytes that sgt_binary_of examines */
 
-/* Return the kind of binary file that begins with p[n], or NULL if it is text.
+/* Return the kind of binary file that begins with the n bytes at p, or NULL if it is text.
  *
- * whole: 1 if p[n] is the entire file
- * lines: 1 if the file is JSONL; only magic numbers are then checked, because the JSON parser
- *        reports invalid bytes */
+ * whole: 1 if the n bytes are the entire file
+ * lines: 1 if the file is JSONL, whose invalid bytes the JSON parser reports. For such a file, only
+ *        magic numbers are checked */
 const sgt_magic *sgt_binary_of(const uint8_t *p, size_t n, int whole, int lines);
 
 typedef enum sgt_form {

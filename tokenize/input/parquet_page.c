@@ -233,7 +233,8 @@ typedef struct deltas {
     uint64_t mini;         /* index of the current miniblock in the current block */
     uint64_t in_mini;      /* numbers left in the miniblock */
     uint64_t least;        /* smallest delta of the block */
-    const uint8_t *widths; /* (minis): bits per delta in each miniblock of the block */
+    /* number of bits per delta, for each of the block's `minis` miniblocks */
+    const uint8_t *widths;
     /* start of the current miniblock's deltas; the next delta begins `bit` bits after this
      * address */
     const uint8_t *bits;

@@ -23,7 +23,7 @@
  * array. */
 typedef struct sgt_checkpoint {
     uint64_t file, offset, skip;
-    uint64_t shards[SGT_SPLITS]; /* (split): number of complete shards */
+    uint64_t shards[SGT_SPLITS]; /* number of complete shards in each split */
     /* for each split: number of tokens written to its unfinished shard, and number of documents
      * that start in this shard */
     uint64_t tokens[SGT_SPLITS], documents[SGT_SPLITS];

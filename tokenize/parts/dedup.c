@@ -23,7 +23,7 @@
 struct sgt_dedup {
     uint64_t train; /* number of documents in the training split */
     size_t count;
-    /* (count): contents of the file left-out.
+    /* contents of the file left-out, `count` words:
      *   word 0         number of duplicates in both splits
      *   word 1         number of tokens in the duplicates of the train split
      *   word 2         the same for the val split
@@ -57,9 +57,9 @@ int sgt_dedup_is_duplicate(const sgt_dedup *d, int split, uint64_t number)
 typedef struct search {
     const sgt_dedup_request *r;
     sgt_dedup d;
-    /* (slots, a power of two): hash table of document records. A length of 0 means an empty slot. A
-     * record's length includes the flag SGT_DEDUP_VAL. It is set in every record of the table,
-     * because documents of different splits would be unequal otherwise. */
+    /* hash table of document records, with `slots` slots, a power of two. A length of 0 means an
+     * empty slot. A record's length includes the flag SGT_DEDUP_VAL. It is set in every record of
+     * the table, because documents of different splits would be unequal otherwise. */
     sgt_dedup_record *table;
     size_t slots, used;
     /* Indices of documents, in input order over both splits. first: first document whose record

@@ -58,8 +58,8 @@ struct sgt_order {
     /* only for a shuffled order: */
     int copied;     /* 1 if the batches are buckets; 0 if one batch has all documents */
     size_t batches; /* 0: the order is that of the input */
-    counts *batch;  /* (batches): counts of each batch */
-    /* (ranks, batches): number of documents and tokens that each rank has copied into each
+    counts *batch;  /* counts of each batch */
+    /* (ranks, batches) array: number of documents and tokens that each rank has copied into each
      * bucket */
     counts *tables;
     size_t begin;   /* index of the next batch to begin */

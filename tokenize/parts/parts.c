@@ -40,7 +40,8 @@ typedef struct parts {
     const sgt_tokenize_options *o;
     const sgt_out_request *r;
     uint32_t rank, ranks;
-    sgt_cut *cuts; /* (ranks + 1): rank i reads the inputs from cuts[i] up to cuts[i + 1] */
+    /* array of ranks + 1 positions: rank i reads the inputs from cuts[i] up to cuts[i + 1] */
+    sgt_cut *cuts;
     sgt_out out;
     /* the sets of shards of all parts, in order; a rank without inputs has no part */
     sgt_made *set;

@@ -87,7 +87,7 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out)
  * of group g. next[id] is the merge after `id` in the same list. An id of 0 ends a list. */
 typedef struct groups {
     const uint32_t (*halves)[2];
-    const uint16_t *factors; /* (count): factor to try first for each group; NULL: try 1 first */
+    const uint16_t *factors; /* factor to try first for each group; NULL: try 1 first */
     /* sizes (count): number of merges per group; head (count) and next (ids): the linked lists */
     uint32_t *sizes, *head, *next;
     uint32_t count, largest;

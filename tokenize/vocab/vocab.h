@@ -59,7 +59,7 @@ typedef struct sgt_pairs {
     sgt_arena memory;
     /* a slot is left id << 44 | right id << 24 | merged id; in an empty slot, all bits are set */
     uint64_t *slots;
-    uint16_t *factors; /* (groups): odd numbers */
+    uint16_t *factors; /* factor of each group, an odd number */
     unsigned shift;    /* 64 - log2(slots) */
 } sgt_pairs;
 
@@ -141,7 +141,8 @@ struct sgt_vocab {
     /* Tokens by public id. */
     uint32_t size, eot;
     size_t width; /* bytes of an id: 2 or 4 */
-    /* (size + 1): token `id` is bytes[offsets[id]] up to, not including, bytes[offsets[id + 1]] */
+    /* array of size + 1 offsets: token `id` is bytes[offsets[id]] up to, not including,
+     * bytes[offsets[id + 1]] */
     uint32_t *offsets;
     uint8_t *bytes;
     /* Array of `size` flags. 1: added token, stored in vocabulary files as plain text; 0: token
@@ -150,10 +151,11 @@ struct sgt_vocab {
 
     /* Tokens in merge order: the single bytes, and the tokens that merges produce. */
     uint32_t made; /* number of tokens in merge order */
-    /* (made): public id of each token in merge order; NULL if public ids are in merge order */
+    /* array of `made` ids: the public id of each token in merge order. NULL if public ids are in
+     * merge order */
     uint32_t *ids;
-    /* (made): the left and the right token that token `id` is merged from; for a single byte, both
-     * are its own id */
+    /* array of `made` pairs: the left and the right token from which token `id` is merged; for a
+     * single byte, both are its own id */
     uint32_t (*halves)[2];
 
     sgt_rule rule; /* rule by which text is split */
@@ -183,8 +185,8 @@ struct sgt_vocab {
 
     /* Tokens that no merges produce. A piece becomes such a token only if it has exactly the
      * token's bytes. Therefore a vocabulary with such tokens must not cut inside pieces. */
-    /* (whole_slots, a power of two): hash table of these tokens' public ids plus 1; NULL if there
-     * are none */
+    /* hash table of these tokens' public ids plus 1, with `whole_slots` slots, a power of two; NULL
+     * if there are none */
     uint32_t *wholes;
     size_t whole_slots;
 
@@ -205,8 +207,8 @@ struct sgt_vocab {
     int trie_ready;
     sgt_vocab_slot *trie; /* hash table: maps node << 8 | byte to the next node */
     unsigned trie_shift;
-    uint32_t *trie_token; /* (node): 1 + id of the token that ends at this node, or 0 */
-    uint32_t *trie_end;   /* (made): node at which the token `id` ends */
+    uint32_t *trie_token; /* for each node, 1 + id of the token that ends there, or 0 */
+    uint32_t *trie_end;   /* for each token, the node at which it ends */
     sgt_arena trie_memory;
 };
 

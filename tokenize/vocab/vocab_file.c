@@ -139,7 +139,7 @@ typedef struct builder {
     /* order[id]: position in merge order of the token with this id in the file; SGT_NO_TOKEN until
      * a merge has produced the token */
     uint32_t *order;
-    /* (p->size): 1 if a merge needed this token before any merge had produced it */
+    /* flag of each token: 1 if a merge needed it before any merge had produced it */
     uint8_t *awaited;
     /* Hash tables of pairs of ids. `made` gives the token that two ids in merge order merge to.
      * `listed` gives the index of the last merge that lists two of the file's ids. A slot is pair
@@ -169,8 +169,8 @@ typedef struct builder {
         uint32_t late, next;
     } * waits;
     size_t wait_count, wait_room;
-    /* (p->size + 256): for each token, the number of merges that have it as their left half. Only
-     * used in may_clash, which sets all counts back to 0. */
+    /* array of p->size + 256 counts: for each token, the number of merges that have it as their
+     * left half. Only used in may_clash, which sets all counts back to 0. */
     uint32_t *lefts;
 } builder;
 

@@ -133,7 +133,7 @@ typedef struct drawer {
     sgt_loader *loader;
     uint64_t epoch;       /* number of windows in an epoch */
     sgt_cursor **cursors; /* (threads) */
-    char *buffers;        /* (threads, batch_bytes()): batch buffer of each thread */
+    char *buffers;        /* one batch buffer of batch_bytes() bytes for each thread */
     int output, threads;
     uint64_t next; /* first batch of the next slice */
     double opened_s;

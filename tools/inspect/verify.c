@@ -30,7 +30,7 @@ typedef struct checking {
     work *w;
     const sgt_set_shard *shard;
     char idx[SGT_PATH]; /* path of the .idx file */
-    uint64_t *starts;   /* (count): for each document, the index in the shard of its first token */
+    uint64_t *starts;   /* index within the shard of each document's first token */
     /* count: number of elements in `starts`; next: index in `starts` of the first document that
      * begins after the tokens read so far */
     size_t count, next;

@@ -1,11 +1,12 @@
 /* saver.h: writes checkpoints in the background while training continues.
  *
  *     sgt_saver *s;
- *     if (sgt_saver_open(&s, trainer, &err) < 0) ...;
- *     for (step ...) {
- *         if (sgt_saver_check(s, &err) < 0) ...;          // a write has failed
- *         ...
- *         if (time to save) rc = sgt_saver_save(s, &state, backend, more steps follow, &err);
+ *     if (sgt_saver_open(&s, trainer, &err) < 0) return rc;
+ *     for (uint64_t step = 0; step < steps && rc >= 0; step++) {
+ *         rc = sgt_saver_check(s, &err);       // < 0: an earlier write has failed
+ *         ...                                  // run the step
+ *         if (is_time_to_save)                 // more: 1 if further steps follow
+ *             rc = sgt_saver_save(s, &state, backend, more, &err);
  *     }
  *     rc = sgt_saver_wait(s, &err);
  *     sgt_saver_close(s);
