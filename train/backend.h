@@ -4,8 +4,8 @@
  *     sgt_backend *b;
  *     if (sgt_cpu_backend_open(&b, &options, &err) < 0) ...;
  *     sgt_init_parameters(b, &model, seed, threads, &err);    // or sgt_checkpoint_load_model
- *     for (step ...) {
- *         for (each micro-step)
+ *     for (step = 0; step < steps; step++) {
+ *         for (micro = 0; micro < micro_steps; micro++)
  *             b->micro_step(b, step, micro, rows, 1.0 / targets_of_a_step, &err);
  *         b->update(b, step, lr, &err);
  *         b->metrics(b, step, &m, &err);

@@ -53,7 +53,7 @@ typedef struct attention_parts {
     char *p, *ds;          /* (AROUND keys, AROUND queries) left pairs: k is the query */
     char *ds_right;        /* (AROUND queries, AROUND keys) right pairs: k is the key */
     /* s: transposed scores of one block of queries and up to CHUNK blocks of keys; dp: transposed
-     * gradients of the probabilities of one block of queries and one block of keys */
+     * gradients of the probabilities, for one block of queries and one block of keys */
     float *s, *dp;
     /* (blocks, deep) blocks: the gradient dQ', transposed. The forward pass uses the first `deep`
      * blocks for the output O' of a block of queries, transposed. */

@@ -5,14 +5,14 @@
  *     sgt_cupti *p;
  *     if (sgt_cupti_open(&p, &err) < 0) ...;              // before any graph is captured
  *     sgt_cupti_push("h.3 forward");
- *     kernels...;
+ *     ...                                                 // launch kernels
  *     sgt_cupti_push_label("qkv forward");
  *     sgt_cupti_work(2 * m * n * k, 0);
- *     a library's matrix product...;
+ *     ...                                                 // launch a library's matrix product
  *     sgt_cupti_pop();
  *     sgt_cupti_pop();
  *     if (sgt_cupti_begin(p, &err) < 0) ...;
- *     steps...; wait for the device;
+ *     ...                                                 // run steps, and wait for the device
  *     if (sgt_cupti_end(p, show, ctx, &err) < 0) ...;
  *     sgt_cupti_close(p);
  *

@@ -119,8 +119,8 @@ template <class T> struct Update {
     sgt_sgd sgd;
 };
 
-// The formula at sgt_adamw, in float. It multiplies by by_c1 = 1/c1 and by_c2 = 1/c2, because a
-// division would be slower than a multiplication.
+// Compute the formula documented at sgt_adamw (kernels.h), in float. Multiply by by_c1 = 1/c1 and
+// by_c2 = 1/c2, because divisions would be slower.
 struct Adamw {
     static constexpr bool SECOND = true;
     float lr, scale, by_c1, by_c2;

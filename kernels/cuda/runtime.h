@@ -7,7 +7,7 @@
  *     if (sgt_cuda_device_open(&d, 0, &err) < 0) ...;       // one line says what is missing
  *     if (sgt_cuda_malloc(&p, bytes, &err) < 0 || sgt_cuda_stream_new(&s, &err) < 0) ...;
  *     sgt_cuda_copy(s, p, host, bytes);
- *     kernels...;
+ *     ...                                                   // launch kernels
  *     if (sgt_cuda_finish(s, &err) < 0) ...;                // waits; reports errors since then
  *
  * Calls without an error argument return at once. If such a call fails, the next sgt_cuda_check or
@@ -116,7 +116,7 @@ void sgt_cuda_graph_free(sgt_cuda_graph g);
 
 /* ---- counts since the program began ---- */
 typedef struct sgt_cuda_counts {
-    /* number of launches of kernels and of library functions; launches in a graph are counted when
+    /* number of launches of kernels and library functions; launches in a graph are counted when
      * they are captured, and not when the graph runs */
     uint64_t launches;
     uint64_t finishes; /* calls of sgt_cuda_finish, which waits for all work of a stream */

@@ -4,7 +4,7 @@
  *
  *     sgt_memory m;
  *     sgt_memory_look(&m, NULL);
- *     if (bytes > m.available) ... "%s", m.limit ... */
+ *     if (bytes > m.available) printf("%s has too little memory\n", m.limit); */
 #ifndef SGT_BASE_MEMORY_H
 #define SGT_BASE_MEMORY_H
 

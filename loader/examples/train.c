@@ -55,7 +55,8 @@ int main(int argc, char **argv)
     }
     options.data = argv[1];
     order.count = strtoull(argv[2], NULL, 10);
-    /* index of the first batch to read; a real program would save the next one in its checkpoint */
+    /* index of the first batch to read; a real program would save the index of the next batch in
+     * its checkpoint */
     order.first = argc == 4 ? strtoull(argv[3], NULL, 10) : 0;
 
     if (sgt_loader_open(&loader, &options, &err) < 0 ||

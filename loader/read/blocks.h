@@ -2,21 +2,29 @@
  * is read once, completely and before rows need it, and windows are copied out of it. All cursors
  * of a reader share the blocks.
  *
- * Blocks only save time. If a window's block is not stored, the caller reads the window itself.
- * This happens after a jump to a different position in the run, and for a block that could not be
- * read or that consists of too many extents. Read-ahead moves to a new position only when two
- * consecutive fetches need the same pool (256 blocks, see sampler.h). Therefore, a single batch
- * from a different position causes no reads besides those of its own windows.
+ * Blocks only save time: if a window's block is not in memory, the caller reads the window itself.
+ * There are three cases:
+ * - after a jump to a different position in the run
+ * - if the block could not be read
+ * - if the block consists of too many extents
+ *
+ * Read-ahead moves to a new position only when two consecutive fetches need the same pool (256
+ * blocks, see sampler.h). Therefore, a single batch from a different position causes no reads
+ * besides those of its own windows.
  *
  * Memory per set: 2 1/8 pools, in huge pages. A block has K = ceil(131072 / T) windows and the disk
  * sectors around them. That is 140 MiB at T = 1024, and at most 276 MiB; with 4-byte ids, twice as
- * much. Blocks are not used if there are more than SGT_BLOCKS_SETS sets (a notice is then given),
- * or if rows have more than 131,072 tokens, because their reads are large anyway.
+ * much.
+ *
+ * Blocks are not used in two cases:
+ * - There are more than SGT_BLOCKS_SETS sets. In this case, a notice is given.
+ * - Rows have more than 131,072 tokens, so that their reads are large anyway.
  *
  *     sgt_blocks *b;
  *     if (sgt_blocks_open(&b, rings, set, options, mix, &err) < 0) ...;   // once
- *     sgt_blocks_fetch(b, windows, n, memory, room, tokens);         // any thread
- *     ... read the windows with tokens[i] == NULL yourself ...
+ *     sgt_blocks_fetch(b, windows, n, memory, room, tokens);              // any thread
+ *     for (i = 0; i < n; i++)
+ *         if (!tokens[i]) ...;                                            // read window i yourself
  *     sgt_blocks_close(b); */
 #ifndef SGT_BLOCKS_H
 #define SGT_BLOCKS_H

@@ -70,8 +70,8 @@ void sgt_rings_close(sgt_rings *all); /* Call after all rings are closed. NULL i
 /* Return the alignment in bytes of memory for reads: 512 or 4096, or 1 if shard 0 is read through
  * the page cache. */
 size_t sgt_rings_align(const sgt_rings *all);
-/* Return the number of bytes of memory that a read of `bytes` bytes may fill, including bytes read
- * only for alignment. */
+/* Return how much memory, in bytes, a read of `bytes` bytes may fill, including bytes read only for
+ * alignment. */
 size_t sgt_rings_room(const sgt_rings *all, size_t bytes);
 
 /* Open a ring. At most `depth` reads (1 to 4096) are in flight at a time, and further reads wait.

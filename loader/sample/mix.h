@@ -57,7 +57,7 @@ typedef struct sgt_mix {
     uint32_t sets;
     sgt_sampler *samplers;   /* (sets) */
     uint64_t *shares_before; /* (sets + 1) */
-    uint64_t windows;        /* sum over all sets of the number of windows in an epoch of the set */
+    uint64_t windows;        /* number of windows in one epoch of a set, summed over all sets */
 } sgt_mix;
 
 /* A cache of the values that all rows of one turn (64 consecutive rows) share, so that they are not

@@ -28,7 +28,7 @@
 #include "tokenize/bpe/bpe.h"
 #include "tokenize/text/pattern.h"
 
-/* log2 of the size of an encoder's cache of long words, in units of 16 bytes, for 4-byte ids. With
+/* log2 of the size of an encoder's long-word cache, in units of 16 bytes, for 4-byte ids. With
  * 2-byte ids, 2^16 units suffice: a small vocabulary has more byte pairs that no token contains, so
  * words are cut more often, and long words are rarer. */
 #define SGT_UNIT_BITS 20

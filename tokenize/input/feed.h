@@ -295,10 +295,9 @@ int sgt_text_feed_choose(sgt_corpus *c, double val_fraction);
 /* ---- checking that an input has not changed since a set was made ----
  *
  * An input is identified by a hash of what is tokenized: the bytes of its stream, after
- * decompression or from a filter. For Parquet, it is a hash of the metadata and of the pages of the
- * text column (sgt_parquet_hash). The feed hashes what it reads, so nothing is read twice.
- * sources.jsonl stores the hash of each file; the journal stores the hash of what was read of the
- * current file.
+ * decompression or from a filter. For Parquet, it is a hash of the metadata and the text column's
+ * pages (sgt_parquet_hash). The feed hashes what it reads, so nothing is read twice. sources.jsonl
+ * stores the hash of each file; the journal stores the hash of what was read of the current file.
  *
  * A later run first compares each file's inode, size and time with those recorded when the inputs
  * were listed. (A hash of them is in sources.jsonl or, for a run to be resumed, in

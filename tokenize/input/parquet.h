@@ -60,7 +60,7 @@ void sgt_parquet_size(const sgt_parquet *p, uint64_t *rows, uint64_t *bytes);
 int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err);
 
 /* Return the hash of what was read, and set *covered to the number of rows that it covers. It is
- * the sum of the hashes of the metadata and of all pages before row *covered, each with its
+ * the sum of the metadata's hash and the hashes of all pages before row *covered, each with its
  * dictionary. A sum is used so that the hashes of ranks that divide a file can be added. Only the
  * rank that reads the start of the file includes the metadata. */
 uint64_t sgt_parquet_hash(const sgt_parquet *p, uint64_t *covered);

@@ -165,7 +165,7 @@ static int compare_vocabulary(const char *out, uint64_t made, const sgt_vocab *v
 
 /* ---- inputs ---- */
 
-/* Return an error that tells how `line` of the earlier run's list of inputs differs from input i of
+/* Return an error that tells how `line`, from the earlier run's input list, differs from input i of
  * the corpus. `line` is NULL if the list ends before this input. */
 static int other_input(const char *out, const char *line, const sgt_corpus *c, size_t i,
                        sgt_error *err)

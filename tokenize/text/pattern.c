@@ -261,8 +261,8 @@ sgt_splitter sgt_pattern_splitter(sgt_pattern *p, const void *text, size_t n, sg
 #define SUFFIX "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define UPPER "\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}"
 #define LOWER "\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}"
-/* pattern of Llama 3, Qwen 2 and cl100k, as their Hugging Face tokenizer files write it; `numbers`
- * is its alternative that matches numbers */
+/* pattern of Llama 3, Qwen 2 and cl100k, as it is written in their Hugging Face tokenizer files;
+ * `numbers` is its alternative that matches numbers */
 #define WRITTEN(numbers)                             \
     SUFFIX "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers \
            "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"

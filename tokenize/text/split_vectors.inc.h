@@ -103,8 +103,8 @@ SPLIT_INLINE uint64_t all_letters(bytes64 first, bytes64 second)
  *
  * *class: mask to add the bytes to
  * first: mask of the first bytes of the characters whose class has this bit
- * three: mask of the first bytes of characters of three or four bytes
- * four: mask of the first bytes of characters of four bytes
+ * three: mask of the first bytes of 3-byte and 4-byte characters
+ * four: mask of the first bytes of 4-byte characters
  * in: result of this function for the previous block */
 SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, uint64_t four,
                              uint64_t in)

@@ -22,9 +22,9 @@
 
 /* ---- the byte alphabet ----
  *
- * Files write merges and vocabularies in GPT-2's byte alphabet, which has one printable character
- * for each byte. Printable Latin-1 bytes stand for themselves, and the 68 other bytes are U+0100 to
- * U+0143, in order. */
+ * In files, merges and vocabularies are written in GPT-2's byte alphabet, which has one printable
+ * character for each byte. Printable Latin-1 bytes stand for themselves, and the 68 other bytes are
+ * U+0100 to U+0143, in order. */
 
 /* Return the byte of token `id` < 256. Ids are in merge order, in which the printable bytes come
  * first. */

@@ -82,7 +82,7 @@ typedef struct set {
     const char *path, *split; /* split: name of the split, or "" if `path` is a shard */
     sgt_loader *loader;
     sgt_loader_info info;
-    uint32_t *text_bytes; /* number of bytes of text of each id */
+    uint32_t *text_bytes; /* length in bytes of each id's text */
     uint64_t tokens;      /* number of targets */
     double loss;          /* sum of their losses in nats */
     sgt_text_loss text;   /* bytes and total loss of the targets that are text, for bits per byte */

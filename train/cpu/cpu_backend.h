@@ -174,8 +174,8 @@ typedef struct sgt_cpu_step {
     double nominal;
     double loss_sum;  /* sum of the step's losses so far */
     uint64_t counted; /* number of targets so far */
-    /* Sum of squares of the gradient of the head's weight, as the head has computed it in the
-     * latest micro-step. If the head is tied to wte, the embeddings add to this gradient later. */
+    /* Sum of squares of the head's weight gradient, as the head has computed it in the latest
+     * micro-step. If the head is tied to wte, the embeddings add to this gradient later. */
     double head_squares;
     /* Sum of squares of wte's gradient. If the head is tied to wte, the two share a gradient, of
      * which head_squares covers only the head's contribution. In this case, the field is the

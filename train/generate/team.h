@@ -5,7 +5,7 @@
  *     {
  *         for (size_t i; (i = sgt_team_next(&team)) < tasks;) work(i);
  *         sgt_team_barrier(&team, omp_get_num_threads());
- *         for (...) ...
+ *         ...   // the next loop
  *     }
  *
  * OpenMP's own loops and barriers are not used. GPT-2 needs a hundred barriers per token, and a

@@ -5,7 +5,7 @@
  *     sgt_trace *t;
  *     sgt_trace_options o = {.first = 0, .steps = 5000};
  *     if (sgt_trace_open(&t, "trace.json", &o, &err) < 0) ...;
- *     for (step ...) {
+ *     for (step = 0; step < steps; step++) {
  *         if (sgt_trace_step(t, step, &err) < 0) ...;  // begins or ends the trace
  *         uint64_t from = sgt_trace_begin(t);
  *         ...
