@@ -119,7 +119,7 @@ typedef enum sgt_invalid_utf8 {
     SGT_INVALID_FAIL     /* fail with SGT_EFORMAT; the error names the file and the offset */
 } sgt_invalid_utf8;
 typedef enum sgt_normalize {
-    SGT_NORMALIZE_AS_VOCAB, /* the form that the vocabulary's file asks for; none for GPT-2 */
+    SGT_NORMALIZE_AS_VOCAB, /* the form that the vocabulary's file specifies; none for GPT-2 */
     SGT_NORMALIZE_NONE,
     SGT_NORMALIZE_NFC, /* Unicode's canonical composition */
     SGT_NORMALIZE_NFKC /* Unicode's compatibility composition */

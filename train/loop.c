@@ -27,10 +27,10 @@
 
 #define RING 4    /* larger than any backend's lag */
 #define RECENT 20 /* number of latest steps whose losses are averaged for the summary at the end */
-/* Detection of a slow file system, because of which steps wait for their rows. The waiting time is
- * averaged over WAIT_STEPS steps. If the average exceeds both SLOW_MS milliseconds and SLOW_PART
- * times the step time, READS pages are read as a test. The file system counts as slow if each of
- * these reads takes more than READ_MS milliseconds. */
+/* Detection of a file system so slow that steps wait for their rows. The waiting time is averaged
+ * over WAIT_STEPS steps. If the average exceeds both SLOW_MS milliseconds and SLOW_PART times the
+ * step time, READS pages are read as a test. The file system counts as slow if each of these reads
+ * takes more than READ_MS milliseconds. */
 #define WAIT_STEPS 16
 #define SLOW_MS 2
 #define SLOW_PART .2

@@ -110,8 +110,8 @@ typedef struct coder {
     sgt_cursor *cursor;
     sgt_vocab *vocab;
     sgt_encoder *encoder;
-    /* rows: ids of the step's rows; ids: buffer for the ids that tokenizing the decoded rows
-     * gives */
+    /* rows: ids of the step's rows; ids: buffer for the ids obtained by tokenizing the decoded
+     * rows */
     uint16_t *rows, *ids;
     size_t room;
 } coder;
