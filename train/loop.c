@@ -324,7 +324,7 @@ typedef struct loop {
 /* Return x, but a NaN without its sign, because printf would print "-nan". */
 static double plain(double x) { return isnan(x) ? (double)NAN : x; }
 
-/* Replace each element x[0] .. x[n - 1] by its sum over all ranks. */
+/* Replace each of the n elements of x by its sum over all ranks. */
 static int over_ranks(const loop *l, double *x, size_t n, sgt_error *err)
 {
     sgt_ranks *r = l->t->o->ranks;

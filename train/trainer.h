@@ -47,8 +47,8 @@ typedef struct sgt_trainer {
     uint8_t *recompute_at;
     int dry;       /* 1: only estimate the memory, without training */
     char gpu[256]; /* name of the CUDA device */
-    /* data_is_ours = 1: the user gave no --data, so the data is the default ./out; lr_is_ours = 1:
-     * --lr auto chose the learning rate */
+    /* data_is_ours: 1 if the user gave no --data, so that the data is the default, ./out;
+     * lr_is_ours: 1 if --lr auto chose the learning rate */
     int data_is_ours, lr_is_ours;
     /* reason why the run has no evaluation although the user wanted one; "" otherwise */
     char unevaluated[SGT_UNEVALUATED];

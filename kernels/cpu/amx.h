@@ -141,8 +141,8 @@ SGT_INLINE __m512i amx_pair(vf a, vf b)
     return _mm512_permutexvar_epi16(in_turn, halves);
 }
 
-/* Round two vectors of floats to bfloat16, one after the other: the first 16 elements of the result
- * are those of a, the last 16 those of b. */
+/* Round two vectors of floats to bfloat16 and join them: the first 16 elements of the result come
+ * from a, the last 16 from b. */
 SGT_INLINE __m512i amx_along(vf a, vf b) { return (__m512i)_mm512_cvtne2ps_pbh(b, a); }
 
 /* Round x to bfloat16 as amx_pair does, but return floats. A bfloat16 is the upper half of a

@@ -82,7 +82,8 @@ static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, void *ro
 {
     const sgt_vocab *v = w->v;
     sgt_id *ids = room;
-    /* Loop invariant: ids[0..count) encode s[0..at), and every two adjacent tokens fit. */
+    /* Loop invariant: the first `count` ids encode the first `at` bytes of s, and every two
+     * adjacent tokens fit. */
     size_t at = 0, count = 0, len = 0;
     sgt_vocab_need_trie(v);
     uint32_t token = n ? sgt_vocab_longest(v, s, n, &len) : 0;

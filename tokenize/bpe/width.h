@@ -33,8 +33,8 @@ static inline void publish(const sgt_vocab *v, sgt_id *ids, size_t count)
         for (size_t i = 0; i < count; i++) ids[i] = (sgt_id)v->ids[ids[i]];
 }
 
-/* If s[0..n) has exactly the bytes of a token that no merges produce, store the token's public id
- * in ids[0] and return 1. Otherwise return 0. */
+/* If the n bytes at s are exactly those of a token that no merges produce, store the token's public
+ * id in ids[0] and return 1. Otherwise return 0. */
 static inline int take_whole(const sgt_vocab *v, const uint8_t *s, size_t n, sgt_id *ids)
 {
     const uint32_t whole = sgt_vocab_whole(v, s, n);
@@ -42,8 +42,8 @@ static inline int take_whole(const sgt_vocab *v, const uint8_t *s, size_t n, sgt
     return whole != SGT_NO_TOKEN;
 }
 
-/* Divide s[0..n) into the tokens with which merging can start, and store their ids, in merge order,
- * in ids[]. Return the number of ids, or 0 if there would be more than `most`.
+/* Divide the n bytes at s into the tokens with which merging can start, and store their ids, in
+ * merge order, in ids[]. Return the number of ids, or 0 if there would be more than `most`.
  *
  * A character becomes one token if its bytes are certain to merge before any of them merges with
  * bytes outside the character (sgt_vocab_character). Every other byte becomes a token by itself.

@@ -107,8 +107,8 @@ struct sgt_words {
     uint64_t place;
 };
 
-/* Encode a long word s[0..n), n > 0, into `ids`, which must have room for n ids. Return the number
- * of ids. */
+/* Encode a long word, the n > 0 bytes at s, into `ids`, which must have room for n ids. Return the
+ * number of ids. */
 sgt_encode_piece sgt_encode_long_16, sgt_encode_long_32;
 
 /* Look up a long word in the cache. Return a pointer to its result (word_found in words.c), or NULL

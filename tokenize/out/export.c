@@ -113,8 +113,8 @@ typedef struct copy {
 } copy;
 
 /* Write n ids of a split, except the first id of the split, which must be end-of-text. sgt's shards
- * have this id before each document, other layouts after each document. Leaving out the first one
- * and appending one at the end converts the entire split. */
+ * have this id before each document, other layouts after each document. Therefore, the entire split
+ * is converted by skipping the first one and appending one at the end. */
 static int put_ids(void *ctx, const void *ids, size_t n, uint64_t first, sgt_error *err)
 {
     copy *c = ctx;

@@ -89,7 +89,7 @@ static unsigned combining_class(int32_t cp)
     return (unsigned)utf8proc_get_property(cp)->combining_class;
 }
 
-/* Sort the combining marks p[0..n) by combining class. Marks of equal class keep their order.
+/* Sort the n combining marks at p by combining class. Marks of equal class keep their order.
  * `other` is scratch memory for n code points. */
 static void sort_marks(int32_t *p, int32_t *other, size_t n)
 {

@@ -26,8 +26,8 @@ typedef struct sgt_normalizer {
 
 void sgt_normalizer_free(sgt_normalizer *z);
 
-/* Normalize s[0..n). Set *out to s if nothing changes, else to the result in memory of z, which is
- * valid until the next call. Return 0 or SGT_ENOMEM. */
+/* Normalize the n bytes at s. Set *out to s if nothing changes, else to the result in memory of z,
+ * which is valid until the next call. Return 0 or SGT_ENOMEM. */
 int sgt_normalize_text(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, size_t n,
                        const uint8_t **out, size_t *out_n, sgt_error *err);
 

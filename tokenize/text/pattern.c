@@ -97,8 +97,8 @@ static void put_ranges(FILE *f, unsigned kinds, int negated)
     }
 }
 
-/* Return the set of kinds that the Unicode property name[0..n) stands for, or 0 if unicode.h has no
- * table for this property. */
+/* Return the set of kinds for which the Unicode property named by the n bytes at `name` stands, or
+ * 0 if unicode.h has no table for this property. */
 static unsigned property(const char *name, size_t n)
 {
     static const struct {

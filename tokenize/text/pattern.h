@@ -34,10 +34,10 @@ int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err);
 
 void sgt_pattern_free(sgt_pattern *p); /* NULL is allowed */
 
-/* Return a splitter that splits text[0..n) by a pattern. The text and *why must stay valid until
- * the last piece. A pattern can have only one splitter at a time. If memory runs out, or if
- * matching exceeds PCRE2's backtracking limits (GPT-2's pattern never does), sgt_split fills in
- * *why and returns 0 before the end of the text. */
+/* Return a splitter that splits the n bytes at `text` by a pattern. The text and *why must stay
+ * valid until the last piece. A pattern can have only one splitter at a time. If memory runs out,
+ * or if matching exceeds PCRE2's backtracking limits (GPT-2's pattern never does), sgt_split fills
+ * in *why and returns 0 before the end of the text. */
 sgt_splitter sgt_pattern_splitter(sgt_pattern *p, const void *text, size_t n, sgt_error *why);
 
 #endif

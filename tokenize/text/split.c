@@ -62,8 +62,8 @@ static const uint8_t sets[SGT_KINDS] = {
     [SGT_KIND_LL] = LOWER,    [SGT_KIND_LM] = BOTH,     [SGT_KIND_LO] = BOTH,
 };
 
-/* Return the category (such as UPPER) of the first character of s[0..n), n >= 1, and set *len to
- * the character's length in bytes. */
+/* Return the category (such as UPPER) of the first character in the n >= 1 bytes at s, and set *len
+ * to the character's length in bytes. */
 static inline unsigned read_set(const uint8_t *s, size_t n, size_t *len)
 {
     uint32_t cp;

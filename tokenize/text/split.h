@@ -110,8 +110,8 @@ typedef struct sgt_splitter {
     struct sgt_pattern *pattern;
 } sgt_splitter;
 
-/* Return a splitter for text[0..n) that uses rule r; NULL is GPT-2's rule. The text must stay valid
- * and unchanged until the last piece. No byte outside the text is read. */
+/* Return a splitter for the n bytes at `text` that uses rule r; NULL is GPT-2's rule. The text must
+ * stay valid and unchanged until the last piece. No byte outside the text is read. */
 sgt_splitter sgt_splitter_by(const sgt_rule *r, const void *text, size_t n);
 
 /* Find the next pieces, and advance s->at to the end of the last one. ends[i] is the end of piece

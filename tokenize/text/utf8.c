@@ -43,8 +43,8 @@ size_t sgt_utf8_unit(const uint8_t *s, size_t n, uint32_t *cp)
     return more + 1;
 }
 
-/* Return the length of the longest well-formed beginning of s[0..n), but stop after the character
- * that reaches offset `most`. s[0..at) must be well formed. */
+/* Return the length of the longest well-formed beginning of the n bytes at s, but stop after the
+ * character that reaches offset `most`. The first `at` bytes must be well formed. */
 static size_t valid_until(const uint8_t *s, size_t at, size_t most, size_t n)
 {
     while (at < most) {

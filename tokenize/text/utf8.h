@@ -34,15 +34,15 @@ static inline unsigned sgt_utf8_unit_in_four(const uint8_t *p, uint32_t *cp)
 /* Return the number of ASCII bytes before the first byte of s that is not ASCII. */
 size_t sgt_utf8_ascii(const uint8_t *s, size_t n);
 
-/* Return the offset of the first ill-formed unit in s[0..n), or n if there is none. */
+/* Return the offset of the first ill-formed unit in the n bytes at s, or n if there is none. */
 size_t sgt_utf8_valid(const uint8_t *s, size_t n);
 
-/* Return the number of ill-formed units in s[0..n). Store the offsets of the first `max` of them in
- * offsets[], which may be NULL if max is 0. */
+/* Return the number of ill-formed units in the n bytes at s. Store the offsets of the first `max`
+ * of them in offsets[], which may be NULL if max is 0. */
 size_t sgt_utf8_count_ill_formed(const uint8_t *s, size_t n, uint64_t *offsets, size_t max);
 
-/* Copy s[0..n) to `out`, with U+FFFD (EF BF BD) in place of each ill-formed unit. `out` must have
- * room for 3n bytes and must not overlap s. Return the number of bytes written. */
+/* Copy the n bytes at s to `out`, with U+FFFD (EF BF BD) in place of each ill-formed unit. `out`
+ * must have room for 3n bytes and must not overlap s. Return the number of bytes written. */
 size_t sgt_utf8_replace(uint8_t *out, const uint8_t *s, size_t n);
 
 /* Convert offset `to` in the output of sgt_utf8_replace to the corresponding offset in its
@@ -55,8 +55,8 @@ size_t sgt_utf8_replaced_at(const uint8_t *s, size_t n, size_t to);
 
 /* Return an offset, `at` or larger, up to which s is well formed. The function stops when fewer
  * than 64 bytes are left, or before a block of 64 bytes that contains an ill-formed unit. The
- * caller guarantees that s[0..at) is well formed and that 3 <= at <= n. The function exists only on
- * x86-64. */
+ * caller guarantees that the first `at` bytes of s are well formed and that 3 <= at <= n. The
+ * function exists only on x86-64. */
 size_t sgt_utf8_skip_avx2(const uint8_t *s, size_t at, size_t n);
 
 #endif

@@ -190,9 +190,9 @@ struct sgt_vocab {
     uint32_t *wholes;
     size_t whole_slots;
 
-    /* (65536 entries, indexed by code point): the characters that are tokens and can replace their
-     * bytes before merging starts. NULL if ids are 2 bytes wide: in such a small vocabulary, cuts
-     * leave only short words, and starting with characters gains nothing. */
+    /* array of 65536 elements, indexed by code point: the characters that are tokens and can
+     * replace their bytes before merging starts. NULL if ids are 2 bytes wide: in such a small
+     * vocabulary, cuts leave only short words, and starting with characters gains nothing. */
     sgt_character *characters;
 
     /* smaller tables made from `joins`, which say where a piece may be cut before a non-ASCII
@@ -237,10 +237,10 @@ static inline int sgt_vocab_joins_at(const sgt_vocab *v, const uint8_t *p)
     return v->joins[pair >> 6] >> (pair & 63) & 1;
 }
 
-/* Return the id (in merge order) of the character at s[i], in the piece s[0..n), if merging can
- * start with the character's token. Set *len to the token's length in bytes. If the character is
- * not a token, or if a neighbour may join a part of it first (sgt_character), return 0 and set *len
- * to 1. */
+/* Return the id (in merge order) of the character at s[i], in the piece of n bytes at s, if merging
+ * can start with the character's token. Set *len to the token's length in bytes. If the character
+ * is not a token, or if a neighbour may join a part of it first (sgt_character), return 0 and set
+ * *len to 1. */
 static inline uint32_t sgt_vocab_character(const sgt_vocab *v, const uint8_t *s, size_t i, size_t n,
                                            size_t *len)
 {
@@ -260,11 +260,11 @@ static inline uint32_t sgt_vocab_character(const sgt_vocab *v, const uint8_t *s,
     return known->id;
 }
 
-/* If the piece s[0..n) has exactly the bytes of a token that no merges produce (v->wholes), return
- * that token's public id. Otherwise return SGT_NO_TOKEN. */
+/* If the piece, the n bytes at s, has exactly the bytes of a token that no merges produce
+ * (v->wholes), return that token's public id. Otherwise return SGT_NO_TOKEN. */
 uint32_t sgt_vocab_whole(const sgt_vocab *v, const uint8_t *s, size_t n);
 
-/* Return the longest token that s[0..n) starts with (n >= 1), and set *len to its length. Call
+/* Return the longest token with which the n >= 1 bytes at s start, and set *len to its length. Call
  * sgt_vocab_need_trie before; any thread may call that, any number of times. */
 uint32_t sgt_vocab_longest(const sgt_vocab *v, const uint8_t *s, size_t n, size_t *len);
 void sgt_vocab_need_trie(const sgt_vocab *v);

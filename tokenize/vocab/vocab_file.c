@@ -23,8 +23,8 @@ const char *const sgt_vocab_eot_names[] = {SGT_EOT_NAMES, NULL};
 
 /* ---- parts ---- */
 
-/* Return the slot of token s[0..n) in the hash table p->names, or the empty slot where the token
- * belongs. */
+/* Return the slot of a token, the n bytes at s, in the hash table p->names, or the empty slot where
+ * the token belongs. */
 static uint32_t *find_name(const sgt_vocab_parts *p, const uint8_t *s, size_t n)
 {
     size_t i = XXH3_64bits(s, n) % NAMES;

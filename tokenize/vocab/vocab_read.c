@@ -53,7 +53,8 @@ static int next_line(const text_file *t, size_t *at, const char **line, size_t *
 
 /* ---- reading tokens and merges in the byte alphabet ---- */
 
-/* Append the merge of the tokens s->room[0..l) and s->room[l..n). */
+/* Append the merge of two tokens: the first l bytes of s->room, and the bytes after them up to
+ * n. */
 static int append_merge(source *s, size_t l, size_t n, sgt_error *err)
 {
     const uint8_t *bytes = s->room;

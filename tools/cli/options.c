@@ -831,7 +831,7 @@ static void answer_question(const sgt_program *p, int argc, char **argv)
 }
 
 /* Find the option with the letter arg[1]. If `arg` has more letters, as in -xVALUE or -name, end
- * with wrong usage and suggest the correct form. */
+ * the program with a usage error that suggests the correct form. */
 static void find_letter(const sgt_program *p, const char *arg, sgt_option *o)
 {
     char hint[SGT_HINT];

@@ -445,7 +445,7 @@ static const struct {
              {"Sample", put_sample}};
 enum { FACTS = sizeof facts / sizeof *facts };
 
-/* Write a list of all known facts about a run. */
+/* Write a list of the facts about a run, except those that are unknown. */
 static void put_about(FILE *page, const report_run *run)
 {
     fputs("<dl class=\"about\">\n", page);

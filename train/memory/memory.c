@@ -118,9 +118,10 @@ static uint64_t writer_bytes(const sgt_model *m)
 }
 
 /* Return the size in bytes of the copy of the state from which checkpoints are written in the
- * background. Return 0 if this rank makes no copy: because it writes no checkpoint, or only one
- * after the last step. If the number of steps is not known yet, it is computed from the batch size
- * in z->o. (With a smaller batch size, there are more steps, so that a copy is more likely.) */
+ * background. Return 0 if this rank makes no copy, because it writes no checkpoint, or writes one
+ * only after the last step. If the number of steps is not known yet, it is computed from the batch
+ * size in z->o. (With a smaller batch size, there are more steps, so that a copy is more
+ * likely.) */
 static uint64_t copy_bytes(const sizing *z)
 {
     const sgt_config *s = z->t->s;

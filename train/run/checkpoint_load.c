@@ -160,7 +160,7 @@ static int load_tensors(const parts *p, const char *const *prefixes, const char 
 }
 
 /* If the model's head is tied, check that the files do not store different values for wte and
- * lm_head, which are the same tensor then. */
+ * lm_head, which are a single tensor in this model. */
 static int check_tied(const parts *p, const char *const *prefixes, const char *where,
                       const sgt_model *m, sgt_error *err)
 {

@@ -292,8 +292,8 @@ struct sgt_safetensors_writer {
     size_t filled;
     int direct; /* 1: O_DIRECT is on */
     json_t *header;
-    /* declared: sum of the sizes of all tensors declared so far, in bytes; written: how many bytes
-     * of tensors were passed to sgt_safetensors_write so far */
+    /* declared: sum of the sizes of all tensors declared so far, in bytes; written: total size of
+     * the data passed to sgt_safetensors_write so far, in bytes */
     uint64_t declared, written;
     uint64_t bytes;     /* size of the file so far, in bytes, including the header */
     XXH3_state_t *hash; /* running checksum of the file's bytes so far */
