@@ -30,7 +30,7 @@ static const sgt_option table[] = {
     {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "use only these shards",
      .def = "all; train for --batch"},
     {"raw", 0, SGT_OPT_WORD, &o.raw, "none|16|32",
-     "bits per id of shards without a header, such as nanoGPT's, under any name", .def = "none"},
+     "read files without a header, such as nanoGPT's, as ids of this many bits", .def = "none"},
     {"threads", .as = &sgt_config_rows[SGT_SET_THREADS], .to = &o.threads,
      .help = "number of shards that --verify reads at the same time", .given = &threads_given},
     {.name = "Several sets"},

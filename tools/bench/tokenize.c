@@ -44,7 +44,7 @@ static const sgt_option table[] = {
      "split pattern, as in sgt-tokenize; a built-in one is compared with PCRE2 and with GPT-2's",
      .def = "the vocabulary's"},
     {"disk", 0, SGT_OPT_TEXT, &o.disk, "FOLDER",
-     .help = "measure complete runs of sgt-tokenize, which write their shards below FOLDER"},
+     .help = "measure complete sgt-tokenize runs, which write their shards inside FOLDER"},
     BENCH_OUTPUT,
     {0}};
 
@@ -53,7 +53,7 @@ static const sgt_program program = {
     .usage = "sgt-bench tokenize [OPTION]... INPUT...",
     .about = "Measures how fast text is tokenized. The inputs (files, folders, or - for standard "
              "input) are read into memory, and only then encoded once, starting with empty "
-             "caches. With --disk, complete runs of sgt-tokenize are measured instead.",
+             "caches. With --disk, complete sgt-tokenize runs are measured instead.",
     .options = table,
     .examples =
         "  sgt-bench tokenize corpus/\n"
