@@ -1,5 +1,5 @@
-/* owner.c: see owner.h. Lock a folder, and keep a file in it that names the process that owns
- * it. */
+/* owner.c: see owner.h. Locks a folder, and keeps in it a file that names the process that owns the
+ * folder. */
 #include "loader/base/owner.h"
 
 #include <errno.h>

@@ -366,9 +366,9 @@ static int check_journal(const sgt_journal *j, const sgt_out_request *r, sgt_err
                  : sgt_fail(err, SGT_EFORMAT, "%s: damaged (--force starts over)", j->path);
 }
 
-/* Compare this request with that of the earlier run that left the journal `j` in `work`. Return 1
- * if they are the same, or a negative SGT_E* if they differ. Return 0 if the journal has no
- * checkpoint, or if standard input is read. */
+/* Compare this request with the request of the earlier run that left the journal `j` in `work`.
+ * Return 1 if they are the same, or a negative SGT_E* if they differ. Return 0 if the journal has
+ * no checkpoint, or if standard input is read. */
 static int compare_run(const sgt_journal *j, const sgt_out_request *r, const char *work,
                        sgt_error *err)
 {

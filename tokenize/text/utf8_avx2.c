@@ -68,8 +68,8 @@ static inline __m256i look_up(const uint8_t table[16], __m256i half)
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(t), half);
 }
 
-/* Return a vector that is nonzero if the UTF-8 in p[0..32) has an error. The three bytes before p
- * are also read. */
+/* Return a vector that is nonzero if the UTF-8 in the 32 bytes at p has an error. The three bytes
+ * before p are also read. */
 static inline __m256i errors(const uint8_t *p)
 {
     __m256i here = load(p), before = load(p - 1);

@@ -713,8 +713,8 @@ static void offer_words(const sgt_program *p, int count, char **words)
         offer(cursor, 0, (*c)->name, strlen((*c)->name), (*c)->what);
 }
 
-/* Print the output of `--completion table`: a line for each option and heading of p, then the same
- * for its subcommands. `command` is the subcommand to which p belongs, or "-" if p is the
+/* Print the output of `--completion table`: a line for each option and heading of p, followed by
+ * the same for its subcommands. `command` is the subcommand to which p belongs, or "-" if p is the
  * program. */
 static void print_table(const sgt_program *p, const char *command)
 {
