@@ -125,7 +125,8 @@ typedef struct first_classes {
 } first_classes;
 
 typedef struct split_level {
-    /* Classify the ASCII bytes of p[0..64). Fill in every field of *b except wide_space. */
+    /* Classify the ASCII bytes among the 64 bytes at p. Fill in every field of *b except
+     * wide_space. */
     void (*classify)(const uint8_t *p, split_block *b);
     /* Classify the non-ASCII characters: add their class bits to b->low and b->high, and set
      * b->wide_space. The bytes at the start of this block may belong to the last character of the
@@ -139,9 +140,9 @@ typedef struct split_level {
     /* Set ends[k] = base + position of the k-th set bit of `starts`. The function may write up to
      * 64 entries of ends[]. */
     void (*flatten)(uint32_t *ends, uint64_t starts, uint32_t base);
-    /* Return the mask of the offsets in p[0..64) before which `c` allows a cut inside a piece:
-     * first bytes of non-ASCII characters. from: 1 if the text starts at p[0], before which no cut
-     * can be; 0 if p[-1] can be read. */
+    /* Return the mask of the offsets in the 64 bytes at p before which `c` allows a cut inside a
+     * piece: first bytes of non-ASCII characters. from: 1 if the text starts at p[0], before which
+     * no cut can be; 0 if p[-1] can be read. */
     uint64_t (*cut)(const sgt_cuts *c, const uint8_t *p, unsigned from);
     /* Only used by the rules other than GPT-2's. equal: return the mask of bytes that equal x;
      * upper: return the mask of bytes A to Z. */
@@ -199,9 +200,9 @@ SPLIT_INLINE void split_flatten(uint32_t *ends, uint64_t starts, uint32_t base)
     for (; starts; starts &= starts - 1) *ends++ = base + (uint32_t)__builtin_ctzll(starts);
 }
 
-/* Return the mask of the bytes in p[0..64) at which a piece starts by GPT-2's rule. *c and `in`
- * pass state from one block to the next, so the blocks must come in order. begin: 1 if the text
- * begins at p[0]. */
+/* Of the 64 bytes at p, return the mask of those at which a piece starts by GPT-2's rule. *c and
+ * `in` pass state from one block to the next, so the blocks must come in order. begin: 1 if the
+ * text begins at p[0]. */
 SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c, uint64_t in[2],
                                    const sgt_cuts *cuts, const uint8_t *p, unsigned begin)
 {
@@ -447,9 +448,9 @@ SPLIT_INLINE uint64_t rule_case_starts(const rule_cases *k, uint64_t letter, sgt
     return starts | (k->upper & behind);
 }
 
-/* By a rule other than GPT-2's, return the mask of the bytes in p[0..64) at which a piece starts.
- * `at` is the block's offset in the text. Set *hard to 1 if the block must be split one character
- * at a time. */
+/* Of the 64 bytes at p, return the mask of those at which a piece starts by a rule other than
+ * GPT-2's. `at` is the block's offset in the text. Set *hard to 1 if the block must be split one
+ * character at a time. */
 SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *s,
                                   sgt_split_carry *c, uint64_t in[2], const uint8_t *p, size_t at,
                                   int by_case, int *hard)
