@@ -183,7 +183,7 @@ typedef struct attention_parts {
     /* Sums of gradients: dq (rows, width) of all queries, dk and dv (BLOCK, width) of one block of
      * keys. The forward pass uses dq for its output. */
     float *dq, *dk, *dv;
-    /* (rows) each, with one float per query i: lse is the log-sum-exp of its scores; delta is the
+    /* arrays of `rows` floats, one per query i: lse is the log-sum-exp of its scores; delta is the
      * dot product of dout_i and out_i */
     float *lse, *delta;
     const sgt_dropout *drop; /* NULL: no dropout */

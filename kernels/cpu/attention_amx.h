@@ -59,7 +59,7 @@ typedef struct attention_parts {
      * blocks for the output O' of a block of queries, transposed. */
     float *dq;
     float *dk, *dv; /* (AROUND, deep) blocks */
-    /* (blocks * SIDE) each, with one float per query i, 0 past T: lse is the log-sum-exp of its
+    /* arrays of blocks * SIDE floats, one per query i, 0 past T: lse is the log-sum-exp of its
      * scores; delta is the dot product of dout_i and out_i */
     float *lse, *delta;
     const sgt_dropout *drop; /* NULL: no dropout */

@@ -43,7 +43,7 @@ struct sgt_ring {
     struct io_uring ring;
     /* memory registered with the ring, so that reads into it need not pin pages; empty: none */
     struct iovec memory;
-    int ruined; /* errno of a failure after which the ring is unusable; 0: none */
+    int ruined; /* errno of the failure that made the ring unusable; 0: none */
     pid_t pid;
     /* depth: maximum number of reads in flight; flying: number of reads in flight now */
     unsigned depth, flying;

@@ -116,9 +116,9 @@ typedef struct sgt_pack {
      * of the sizes of documents 0 ... i-1 */
     uint64_t *rest_before;
     uint64_t rest_count;
-    /* array (epoch_count + 1): epochs 0 ... epoch_count. The last of these has the same `open` as
-     * the earlier epoch `again`. Therefore the rows from epoch epoch_count on are the same as those
-     * from epoch `again` on */
+    /* array of epochs 0 ... epoch_count. The last of these has the same `open` as the earlier epoch
+     * `again`. Therefore the rows from epoch epoch_count on are the same as those from epoch
+     * `again` on */
     sgt_pack_epoch *epochs;
     uint64_t epoch_count, again;
 } sgt_pack;

@@ -22,10 +22,9 @@
 extern "C" {
 #endif
 
-/* Return 2 or 4, the bytes per id of the shard "x.bin", if there is an "x.idx" that begins like an
- * .idx file of Megatron-LM. An unsupported type of ids counts as 2. Return 0 if there is no such
- * file. Return a negative SGT_E* if it cannot be read, or if it has Megatron-LM's older format
- * TNTIDX. */
+/* Return 2 or 4, the bytes per id of the shard "x.bin", if there is an "x.idx" that begins like a
+ * Megatron-LM .idx file. An unsupported type of ids counts as 2. Return 0 if there is no such file.
+ * Return a negative SGT_E* if it cannot be read, or if it has Megatron-LM's older format TNTIDX. */
 int sgt_megatron_beside(const char *shard, sgt_error *err);
 
 /* If `path` is "x" or "x.idx", and x.idx begins like an .idx file of Megatron-LM, write "x.bin" to

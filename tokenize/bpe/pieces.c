@@ -137,9 +137,9 @@ static size_t encode_anew(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
 }
 
 /* A long word in the cache. If the cache's memory is full, new words are not stored, but their
- * sizes are added up. When they would have needed another quarter of the memory, the cache is
- * emptied. If it were emptied at once, encoding a text slightly larger than the cache again would
- * find few of its words there. */
+ * sizes are added up. Once they add up to a quarter of that memory, the cache is emptied. If it
+ * were emptied at once, encoding a text slightly larger than the cache again would find few of its
+ * words there. */
 typedef struct long_word {
     uint16_t count, n; /* count: number of ids; n: length of the word in bytes */
     /* Number of ids in the upper 4 bits, or 0 if there are more than 15. This makes the first 8

@@ -24,8 +24,8 @@
  * it, so a bucket must be small compared with a rank's share. */
 #define BUCKETS_OF_A_RANK 4
 #define BUFFER ((size_t)64 << 10) /* size in bytes of a bucket file's write buffer */
-/* Maximum size in bytes of the lists of documents in memory, in all ranks together, with which
- * documents are read directly from the parts. (Each rank has a list of all documents.) */
+/* Maximum size in bytes of the document lists in the memory of all ranks together. (Each rank has a
+ * list of all documents.) Up to this size, documents are read directly from the parts. */
 #define LIST_BYTES ((uint64_t)192 << 20)
 
 /* Number of documents, and number of tokens in these documents. */

@@ -145,8 +145,8 @@ double report_residuals(const double *y, size_t stride, size_t n, double *change
 typedef struct report {
     report_run *runs;
     size_t count;
-    /* request to stop, or NULL. Once it is set, the remaining figures are not written, so the
-     * caller must discard the page */
+    /* request to stop, or NULL. Once a stop is requested, the remaining figures are not written, so
+     * the caller must discard the page */
     const sgt_stop *stop;
 } report;
 
