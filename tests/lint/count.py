@@ -11,13 +11,13 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 13065,
-    "loader": 7001,
-    "train": 13340,
-    "kernels": 10446,
-    "tools": 13493,
-    "tests": 49318,
-    "manuals": 1749,
+    "tokenize": 13088,
+    "loader": 7033,
+    "train": 13336,
+    "kernels": 10250,
+    "tools": 13507,
+    "tests": 44396,
+    "manuals": 1759,
     "pages": 1329,
 }
 HEADERS = {"loader/sgt_loader.h": 300, "tokenize/sgt_tokenize.h": 220}  # lines of public headers
