@@ -102,7 +102,7 @@ run_usage '--val-data: needs a --data FILE.jsonl' $tune --data d --val-data some
 run_usage '--pad-id 50257: must be below 50257' $tune --data some.jsonl --pad-id 50257
 run 0 sgt-train $small --steps 1 --run bytes
 run 1 sgt-train --quiet --device cpu --data some.jsonl --seq-len 12 --init bytes/step-00000001 --run bad
-stderr_is "sgt-train: bytes/step-00000001: the model has 256 ids, not GPT-2's vocabulary, and no tokenizer.json beside \
-it (copy its tokenizer.json there)"
+stderr_is "sgt-train: bytes/step-00000001: the model has 256 ids, not GPT-2's vocabulary, and no tokenizer.json next \
+to it (copy its tokenizer.json there)"
 run 0 sgt-train --estimate-memory --device cpu --model 1x16x2 --seq-len 12 --batch-size 2 --data some.jsonl
 stdout_has '50257 ids'

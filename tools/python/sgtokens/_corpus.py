@@ -43,7 +43,7 @@ def _fraction(split: Any) -> float:
             raise TypeError
         return float(split[:-1]) / 100 if is_percent else float(split)
     except (TypeError, ValueError):
-        raise UsageError(f"split {split!r}: expected a percentage or fraction, such as '1%' or 0.01") from None
+        raise UsageError(f"split {split!r}: expected a share, such as '1%' or 0.01") from None
 
 
 def _show(done: int, total: int, tokens: int) -> None:
