@@ -484,7 +484,7 @@ static void try_all(tuner *t, const sgt_lt_result *candidates, int count, sgt_er
  * ENOUGH_MS. */
 static void run_round(tuner *t, int round, float *spent, sgt_error *err)
 {
-    float fastest = INFINITY, ms;
+    float fastest = INFINITY, ms = 0;
     runner *const end = t->runners + t->count;
     for (runner *r = t->runners; r < end; r++) {
         int rc = r->algo ? run_once(t, r->algo, &ms, err) : SGT_OK, i = round;

@@ -235,8 +235,8 @@ def test_tokenize(tmp_path):
         ({"field": 5}, TypeError, "field: expected a str, not int"),
         ({"keep_fields": "url\0"}, sgtokens.UsageError, "contains a NUL"),
         ({"split": "x%"}, sgtokens.UsageError, "split 'x%': expected a share, such as '1%' or 0.01"),
-        ({"split": [1]}, sgtokens.UsageError, "split .1.: expected a percentage"),
-        ({"split": True}, sgtokens.UsageError, "split True: expected a percentage"),
+        ({"split": [1]}, sgtokens.UsageError, "split .1.: expected a share"),
+        ({"split": True}, sgtokens.UsageError, "split True: expected a share"),
     ):
         with pytest.raises(error, match=says):
             sgtokens.tokenize("x", "y", **wrong)

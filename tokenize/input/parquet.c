@@ -343,9 +343,9 @@ static int find_column(walk *w, const sgt_parquet *p, sgt_error *err)
 
 static int damaged(const sgt_parquet *p, uint64_t offset, const char *why, sgt_error *err)
 {
-    const int rc =
-        sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": %s", p->r.file->path, offset, why);
-    return sgt_fail_hint(err, rc, "fetch the file again");
+    sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": %s", p->r.file->path, offset, why);
+    sgt_fail_hint(err, SGT_EFORMAT, "fetch the file again");
+    return SGT_EFORMAT;
 }
 
 /* ---- row groups ---- */

@@ -22,9 +22,7 @@ class Hook(BuildHookInterface[Any]):
         folder = pathlib.Path(os.environ.get("SGT_CUDA_FILES", ".")).resolve()
         library = folder / "libsgt-cuda.so"
         if not library.is_file():
-            raise RuntimeError(
-                f"{folder} has no libsgt-cuda.so (with nvcc, make wheel builds it)"
-            )
+            raise RuntimeError(f"{folder} has no libsgt-cuda.so (with nvcc, make wheel builds it)")
         build_data["shared_data"][str(library)] = f"lib/sgt/{library.name}"
         build_data["pure_python"] = False
         build_data["tag"] = tag([library])
