@@ -528,8 +528,9 @@ static int try_candidates(sgt_cuda_gemm *p, const sgt_lt_result *candidates, int
     const sgt_cuda_gemms_options *o = &p->owner->o;
     tuner t = {.p = p};
     const runner *best = NULL;
+    sgt_error why;
     lay_out(&t);
-    int rc = prepare(&t, err);
+    int rc = prepare(&t, &why);
     if (rc == SGT_OK) {
         try_all(&t, candidates, count, err);
         best = o->timing ? race(&t, &p->ms, err) : t.count ? t.runners : NULL;
@@ -537,9 +538,9 @@ static int try_candidates(sgt_cuda_gemm *p, const sgt_lt_result *candidates, int
     } else if (rc == SGT_ENOMEM) {
         if (!o->unverified)
             sgt_say(&o->notice, "%s: %s: the algorithm is not checked: %s", p->owner->library,
-                    p->key, err->text);
+                    p->key, why.text);
         rc = SGT_OK;
-    }
+    } else rc = sgt_fail(err, rc, "%s", why.text);
     if (best) p->algo = *best->algo;
     release(&t);
     return rc;

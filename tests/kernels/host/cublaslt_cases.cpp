@@ -190,7 +190,10 @@ CUDA_CASE(cublaslt_timing)
         if (p && sgt_cuda_gemm_ms(p) != 0) check_fail(t, "a time");
         f.expect("notices", !noticed.empty(), !unverified);
         if (!unverified)
-            f.expect_text(noticed.c_str(), ": the algorithm is not checked: ");
+            f.expect_text(noticed.c_str(), ": the algorithm is not checked: out of GPU memory: ");
+        check_at(t, "without an error to fill in");
+        if (!f.open()) return;
+        f.expect("code", sgt_cuda_gemm_plan(&p, f.g, &large, nullptr), SGT_OK);
     }
 }
 
