@@ -325,6 +325,18 @@ Test(thread, signals_are_the_programs_but_for_faults)
         cr_assert_eq(sigismember(&before, s), sigismember(&after, s), "%d", s);
 }
 
+/* ---- structs that may grow ---- */
+
+/* tests/tokenize/test_options.c tests structs from programs of older and newer versions. */
+Test(memory, a_struct_has_a_size)
+{
+    const size_t refused[] = {0, sizeof(size_t) - 1, 4097, SIZE_MAX};
+    uint64_t own[2];
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        expect_failure(sgt_struct_read(own, sizeof own, &refused[i], "options", why), SGT_EUSAGE,
+                       "options.size is %zu: set it to sizeof(options)", refused[i]);
+}
+
 Test(file, permissions_follow_the_umask, .init = enter_folder, .fini = leave_folder)
 {
     struct stat st;

@@ -53,6 +53,25 @@ Test(library, the_first_that_is_there_is_taken_once)
     cr_expect_eq(l.loaded, 1);
 }
 
+static void *load(void *l)
+{
+    sgt_error err;
+    return sgt_library_load(l, &err) == SGT_OK && cosine ? l : NULL;
+}
+
+Test(library, by_any_thread)
+{
+    pthread_t threads[8];
+    sgt_library l = library();
+    for (int i = 0; i < 8; i++) cr_assert_eq(pthread_create(&threads[i], NULL, load, &l), 0);
+    for (int i = 0; i < 8; i++) {
+        void *fine;
+        pthread_join(threads[i], &fine);
+        cr_expect(fine);
+    }
+    cr_expect_eq(made_ready, 1);
+}
+
 Test(library, what_is_missing_is_named)
 {
     sgt_library l = library();
