@@ -15,7 +15,7 @@
 
 struct device {
     char name[128];
-    int arch; /* compute capability; 90: sm_90 */
+    int arch;            /* compute capability; 90: sm_90 */
     check_memory memory; /* `allocate` NULL: buffers lie between guard pages in the CPU's memory */
 };
 
