@@ -2,7 +2,7 @@
 # is wider than the screen, and text is large enough and has enough contrast. Screenshots are kept
 # in build/report/. README's picture, tools/report/demo.png, is the top of the page that `make demo`
 # makes. It was taken with
-# chromium --headless=new --hide-scrollbars --window-size=1180,2200 --screenshot=demo.png
+# chromium --headless=new --hide-scrollbars --window-size=1180,1396 --screenshot=demo.png
 # build/demo/report.html
 # In make check-all only: it opens pages in a browser.
 . "$ROOT/tests/cli/train.inc"
