@@ -61,7 +61,7 @@ char *report_format(char *buf, size_t n, report_number number, double x)
         if (x < 999.5) snprintf(buf, n, "%.0f", x);
         else sgt_format_rate(buf, n, x, "");
         break;
-    case REPORT_PERCENT: snprintf(buf, n, "%.4g\u00a0%%", 100 * x); break;
+    case REPORT_PERCENT: snprintf(buf, n, "%.3g\u00a0%%", 100 * x); break;
     case REPORT_BYTES: sgt_format_bytes(buf, n, (uint64_t)fmax(0, x)); break;
     case REPORT_TIME: sgt_format_duration(buf, n, x); break;
     }

@@ -189,7 +189,7 @@ typedef enum report_number {
     REPORT_DIGITS,  /* four digits */
     REPORT_COUNT,   /* "1,234" */
     REPORT_BIG,     /* "1.23 k" */
-    REPORT_PERCENT, /* "12.34 %" */
+    REPORT_PERCENT, /* "12.3 %" */
     REPORT_BYTES,
     /* four digits of the number whose decimal logarithm is the value, because logarithms are
      * plotted */
