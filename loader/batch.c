@@ -20,7 +20,7 @@ static uint32_t local_batch(const sgt_loader *l) { return l->o.batch / l->o.rank
  * the sampler, and there are no flags */
 enum {
     BEGINS = 1,  /* a document begins at the first token of the piece */
-    ENDS_ROW = 2 /* the piece is the last piece of its row; padding may follow it */
+    ENDS_ROW = 2 /* the piece is the last of its row; padding may follow it */
 };
 
 /* ---- the memory of a batch ---- */
@@ -70,8 +70,8 @@ void sgt_batch_close(sgt_loader_batch *b)
 
 /* ---- cursors ---- */
 
-/* If the sampling draws documents, allocate the arrays in *c that hold the documents of n rows.
- * Return 0 if out of memory. */
+/* If rows consist of documents, allocate the arrays in *c that hold the documents of n rows. Return
+ * 0 if out of memory. */
 static int open_documents(sgt_cursor *c, const sgt_loader *l, uint32_t n)
 {
     if (!sgt_sampling_of_documents(l->o.sampling)) return 1;
@@ -207,7 +207,7 @@ static int is_coming(const sgt_cursor *c, uint32_t after, uint64_t *index)
            *index <= UINT64_MAX / c->l->o.batch - 1;
 }
 
-/* Return how many pieces, beginning with piece `from` of batch *b, the next turn fetches: all
+/* Return how many pieces, from piece `from` of batch *b on, to fetch with the next call: all
  * remaining pieces, but at most one per row of the batch. */
 static uint32_t turn_of(const sgt_loader *l, const sgt_pieces *b, uint32_t from)
 {
@@ -234,7 +234,8 @@ static void announce_pieces(const sgt_loader *l, sgt_cursor *c)
     }
 }
 
-/* Discard all drawn batches, and cancel the announcements of their pieces. */
+/* Discard all drawn batches, and tell the reader that their announced pieces will not be
+ * fetched. */
 static void forget_pieces(const sgt_loader *l, sgt_cursor *c)
 {
     if (c->drawn && l->ops->expect) l->ops->expect(c->reader_cursor, NULL, 0);
@@ -383,7 +384,7 @@ static void put_document(const sgt_loader_batch *b, size_t row, uint32_t from, u
     }
 }
 
-/* Set begins, positions and ids for every input of the batch. They follow from b->starts, the
+/* Set begins, positions and ids for every input of the batch. Compute them from b->starts, the
  * positions in each row at which a document begins. */
 static void expand_starts(const sgt_loader *l, const sgt_loader_batch *b)
 {
@@ -438,8 +439,8 @@ int sgt_batch_make(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b, sgt_
     for (uint32_t done = 0, n; rc == SGT_OK && done < from->count; done += n) {
         n = turn_of(l, from, done);
         if (from->count > n) announce_pieces(l, c); /* announce the turns after this one */
-        /* Mark this turn's pieces as announced, because they are fetched next. If the reader had no
-         * room for some of them, announcing them now would be useless. */
+        /* Mark these pieces as announced, because they are fetched next: if the reader had no room
+         * to announce some of them, announcing them now would be useless. */
         if (from->told < done + n) from->told = done + n;
         rc = l->ops->fetch(c->reader_cursor, from->pieces + done, n, c->tokens, err);
         if (rc == SGT_OK && done + n == from->count) announce_pieces(l, c);

@@ -75,7 +75,7 @@ struct sgt_cursor {
     /* array of `local_batch` rows of the batch, as l->mix drew them. Each one identifies a document
      * or a packed row by its index; the tokens are found in a later step */
     sgt_window *rows;
-    sgt_pack_piece *documents; /* (T+1): the documents of one packed row */
+    sgt_pack_piece *documents; /* array of T+1 elements: the documents of one packed row */
     sgt_pack_memo *packed;
 };
 
@@ -100,7 +100,7 @@ void sgt_batch_close(sgt_loader_batch *b);
  * Return an error if the output is unknown or too narrow for the ids. */
 int sgt_batch_bytes(size_t *bytes, const sgt_loader *l, sgt_output o, sgt_error *err);
 
-/* Read batch b->index and fill in all arrays of *b. */
+/* Read batch number b->index and fill in all arrays of *b. */
 int sgt_batch_make(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b, sgt_error *err);
 
 /* A callback that measures how long a batch takes. Prefetch thread number `thread` (from 0) calls

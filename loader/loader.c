@@ -88,7 +88,7 @@ int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *te
     int whole = access(text, F_OK) == 0;
     uint32_t n = 1;
     for (const char *p = text; *p && !whole; p++) n += *p == ',';
-    /* allocate one block: the list of sets, followed by the paths that it points to */
+    /* allocate one block for both the list of sets and the paths that it points to */
     sgt_loader_set *got = calloc(1, n * sizeof *got + bytes);
     if (!got) return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", n);
     char *part = memcpy(got + n, text, bytes);
@@ -132,8 +132,8 @@ static int open_set(sgt_loader *l, const sgt_loader_set *from, sgt_error *err)
     return rc;
 }
 
-/* Reject two sets that are the same folder. Its windows would be drawn twice as often as the user
- * meant. */
+/* Reject two sets that are the same folder, because its windows would be drawn twice as often as
+ * the user intended. */
 static int all_different(const sgt_loader *l, sgt_error *err)
 {
     for (uint32_t i = 0; i < l->set_count; i++)
@@ -215,8 +215,8 @@ int sgt_loader_check_beginning(const sgt_loader *l, const sgt_window *w, uint32_
  * document. */
 static int check_beginning(const sgt_loader *l, const sgt_pack *p, sgt_error *err)
 {
-    /* check one of the longest documents. A document of a single token would prove nothing, because
-     * its end-of-text id is both first and last */
+    /* Check one of the longest documents. A document of a single token would prove nothing: its
+     * end-of-text id is both first and last. */
     sgt_pack_piece document = {.place = p->places[p->first[p->most]]};
     sgt_window w = sgt_loader_packed_window(&document);
     const sgt_set_shard *h = &l->set.shards[w.shard];

@@ -54,8 +54,8 @@ typedef enum sgt_sampling {
     /* (default) each epoch has every window once, in an order that depends on the seed */
     SGT_SAMPLING_SHUFFLE,
     SGT_SAMPLING_RANDOM, /* each row starts at a uniformly drawn token, with replacement */
-    /* as shuffle, but blocks of consecutive windows stay together, which the reader `uring` reads
-     * ahead */
+    /* as shuffle, but blocks of consecutive windows stay together, for large reads by the reader
+     * `uring` */
     SGT_SAMPLING_BLOCK,
     SGT_SAMPLING_SEQUENTIAL, /* the windows at tokens 0, T, 2T, ... of each shard in turn */
     /* each row is one document, cut to T+1 tokens or padded; each epoch has every document once */
@@ -99,7 +99,7 @@ typedef struct sgt_loader_options {
     uint64_t seed;         /* any number, including 0 */
     uint32_t batch;        /* B: rows per batch over all ranks; default 8 */
     uint32_t seq;          /* T: a row is a window of T+1 tokens; default 512 */
-    /* index of this process, from 0: it gets rows rank, rank + ranks, ... of each batch */
+    /* index of this process, from 0: its rows of each batch are rank, rank + ranks, ... */
     uint32_t rank;
     uint32_t ranks; /* default 1; must divide batch */
     /* 0: no document arrays. 1: sgt_loader_batch states where documents begin in its rows; opening
@@ -135,16 +135,16 @@ void sgt_loader_close(sgt_loader *l); /* Close its cursors and streams first. NU
 
 typedef struct sgt_loader_set_info {
     char *path;           /* as the caller gave it */
-    double weight, share; /* weight as the caller gave it; share of all rows, from 0 to 1 */
+    double weight, share; /* weight: as the caller gave it; share: fraction of all rows, 0 to 1 */
     uint64_t tokens, windows_per_epoch, hash; /* of this set, as in sgt_loader_info */
-    /* index of this set's first used shard; number of used shards; number of skipped shards */
+    /* first_shard: index of this set's first used shard; shards, skipped: as in sgt_loader_info */
     uint32_t first_shard, shards, skipped;
 } sgt_loader_set_info;
 
 typedef struct sgt_loader_info {
     size_t size;     /* sizeof(sgt_loader_info) when the library was built */
     uint64_t tokens; /* tokens in the used shards */
-    /* number of used shards; number of shards skipped because they are too short for one window */
+    /* shards: number of used shards; skipped: number of shards too short for one window */
     uint64_t shards, skipped;
     /* rows in one epoch, summed over all sets; with several sets, that many rows may repeat some
      * windows. For sampling `packed`, later epochs may have one or two rows more or fewer */
@@ -155,13 +155,13 @@ typedef struct sgt_loader_info {
     int padded;           /* 1 if rows may be padded, which is so for SGT_SAMPLING_DOCUMENTS */
     uint32_t set_count;   /* at least 1 */
     const sgt_loader_set_info *sets;
-    uint64_t hash;        /* identifies the data and the sets' shares (shards/set.h) */
-    uint64_t fingerprint; /* of the vocabulary (sgt_vocab_fingerprint); 0: unknown */
+    uint64_t hash;        /* hash of the data and of the sets' shares (shards/set.h) */
+    uint64_t fingerprint; /* fingerprint of the vocabulary (sgt_vocab_fingerprint); 0: unknown */
     int64_t eot;          /* end-of-text id that the shards or the manifest state; -1: unknown */
     /* documents that begin in the used shards, if the sampling is `documents` or `packed`, or if
      * the option `documents` is set and every shard has an .idx file; otherwise 0 */
     uint64_t documents;
-    /* for SGT_SAMPLING_PACKED: tokens of all documents; how many of them are cropped */
+    /* for SGT_SAMPLING_PACKED: tokens of all documents, and how many of these are cropped */
     uint64_t packed_tokens, cropped;
     /* how the data is read, for example "preload" or "uring (mmap: io_uring is forbidden)" */
     const char *reader_detail;
@@ -197,7 +197,7 @@ typedef struct sgt_loader_state {
     size_t size;           /* sizeof(sgt_loader_state) */
     uint64_t rows;         /* rows already drawn, over all ranks */
     uint64_t hash, tokens; /* hash and number of tokens of the data, as in sgt_loader_info */
-    uint64_t seed;         /* seed. This and the following fields are as in sgt_loader_options */
+    uint64_t seed;         /* this and the following fields are as in sgt_loader_options */
     sgt_sampling sampling;
     uint32_t seq, pad, reserved; /* pad: 0 unless the sampling is `documents`; reserved: 0 */
 } sgt_loader_state;
@@ -209,7 +209,7 @@ int sgt_loader_get_state(const sgt_loader *l, uint64_t next, sgt_loader_state *s
 int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *s, uint64_t *next, sgt_error *e);
 
 /* ---- batches ---- */
-/* Open a cursor: the state of one thread that reads batches. Only one call may use it at a time. */
+/* Open a cursor, the state of one thread that reads batches. Only one call may use it at a time. */
 int sgt_cursor_open(sgt_cursor **out, const sgt_loader *l, sgt_error *err);
 void sgt_cursor_close(sgt_cursor *c); /* Close a cursor. NULL is allowed. */
 
@@ -217,7 +217,7 @@ void sgt_cursor_close(sgt_cursor *c); /* Close a cursor. NULL is allowed. */
 typedef enum sgt_output {
     SGT_OUTPUT_U16,      /* rows of T+1 ids (the default); for sets of 2-byte ids only */
     SGT_OUTPUT_I32,      /* inputs and targets, as int32 */
-    SGT_OUTPUT_I64,      /* the same as int64: PyTorch's cross_entropy takes no other targets */
+    SGT_OUTPUT_I64,      /* inputs and targets, as int64, which PyTorch's cross_entropy needs */
     SGT_OUTPUT_I32_ROWS, /* rows of T+1 ids, as int32 */
     SGT_OUTPUTS          /* the number of outputs */
 } sgt_output;
@@ -229,7 +229,7 @@ typedef struct sgt_loader_batch {
     /* ids, (local_batch, T) each. targets[i] is the token after inputs[i], or SGT_IGNORED at
      * padding. For SGT_OUTPUT_U16 and _I32_ROWS: inputs is (local_batch, T+1), targets is NULL */
     void *inputs, *targets;
-    uint32_t *lengths; /* tokens of each row that are not padding; only for `documents` */
+    uint32_t *lengths; /* tokens in each row, not counting padding; only for sampling `documents` */
     /* document starts: NULL unless options.documents is set. In row r, documents begin at the
      * tokens starts[row_starts[r]] ... starts[row_starts[r + 1] - 1], in ascending order, each from
      * 0 to T. They come from SHARD.idx; without that file, they are the row's end-of-text ids */

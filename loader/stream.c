@@ -35,10 +35,11 @@ typedef struct slot {
      * there was none. `rc` states whether the thread succeeded. The thread writes `filled`, and the
      * consumer reads it */
     uint64_t filled;
-    /* the batch that this slot holds. `inputs` points to the beginning of the slot's buffer, and
-     * `targets` into the same buffer */
+    /* The batch in this slot. `inputs` points to the beginning of the slot's buffer, and `targets`
+     * into the same buffer. */
     sgt_loader_batch batch;
-    int held; /* 1: the consumer holds the batch. Only the consumer reads or writes this */
+    /* 1: the consumer holds the batch; 0: it does not. Only the consumer uses this field */
+    int held;
     int rc;
     sgt_error err;
     char apart[APART];
@@ -94,8 +95,8 @@ static inline void pause_poll(int i)
 #endif
 }
 
-/* Return whether the thread that makes batch n need not wait any longer: its slot is free, or the
- * stream is being closed. */
+/* Return whether the thread that makes batch n can stop waiting: its slot is free, or the stream is
+ * being closed. */
 static int is_free(const sgt_stream *s, uint64_t n)
 {
     return __atomic_load_n(&s->closing, __ATOMIC_RELAXED) ||

@@ -61,8 +61,8 @@ static int detect(void)
 #endif
 }
 
-/* Return this machine's level and features, as stored in `detected`. The first call detects
- * them. */
+/* Return this machine's CPU level and feature bits, combined as in `detected`. The first call
+ * detects them. */
 static int machine(void)
 {
     int is = __atomic_load_n(&detected, __ATOMIC_RELAXED);
@@ -77,8 +77,8 @@ static int machine(void)
     return is;
 }
 
-/* Return the level to use: this machine's level, or the limit if that is lower. It may be
- * AMX_LEVEL. */
+/* Return the CPU level to use: this machine's level, or the limit if that is lower. Unlike sgt_cpu,
+ * this function may return AMX_LEVEL. */
 static int used(void)
 {
     int level = machine() & LEVEL, most = __atomic_load_n(&limit, __ATOMIC_RELAXED);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* size in bytes of a message before errno's text is appended: enough for two paths and some
+/* maximum size in bytes of a message, not counting errno's text: enough for two paths and some
  * words */
 #define ROOM 8744
 

@@ -28,7 +28,7 @@ int sgt_json_fits(const char *text, size_t n, size_t most, const char *path, sgt
  * most `most` values. *out is set only on success. */
 int sgt_json_object(json_t **out, const char *text, size_t n, size_t most, const char *path,
                     sgt_error *err);
-/* The same for the file at `path`, which may be at most most_bytes bytes long. */
+/* Parse the file at `path`, which may have at most most_bytes bytes, as sgt_json_object does. */
 int sgt_json_file(json_t **out, const char *path, size_t most_bytes, size_t most, sgt_error *err);
 
 /* Return the JSON text in malloc'd memory, as json_dumps does. Return NULL if `json` is NULL, if it

@@ -107,13 +107,16 @@ const sgt_magic *sgt_magic_of(const uint8_t *p, size_t n)
  * values. */
 typedef struct wide {
     size_t count, zeros; /* units, and those that are 0 */
-    size_t narrow;       /* units from 1 to 255, such as the characters of ASCII text */
-    size_t swapped;      /* units that would be from 1 to 255 in the opposite byte order */
-    /* units from 256 to 0x20ff: letters of most alphabets besides ASCII, and punctuation */
+    /* count of units (numbers of 16 or 32 bits) from 1 to 255, such as ASCII characters */
+    size_t narrow;
+    /* count of units that would be from 1 to 255 if their bytes were reversed */
+    size_t swapped;
+    /* count of units from 256 to 0x20ff: letters of most alphabets besides ASCII, and
+     * punctuation */
     size_t close;
-    /* units that do not occur in text: control characters and, in UTF-32, surrogates */
+    /* count of units that do not occur in text: control characters and, in UTF-32, surrogates */
     size_t odd;
-    size_t large; /* units above 0x10ffff, the last code point of Unicode */
+    size_t large; /* count of units above 0x10ffff, the last code point of Unicode */
 } wide;
 
 static int is_odd(uint32_t c)
@@ -169,8 +172,8 @@ static const sgt_magic *find_wide(const uint8_t *p, size_t n, int whole)
 
 const sgt_magic *sgt_magic_wide(const uint8_t *p, size_t n, int whole)
 {
-    /* A complete file with an odd number of bytes cannot be UTF-16 or UTF-32, so ignore its
-     * mark. */
+    /* A complete file with an odd number of bytes cannot be UTF-16 or UTF-32, so ignore its byte
+     * order mark. */
     const sgt_magic *marked =
         whole && n % 2 ? NULL : find(marks, sizeof marks / sizeof *marks, p, n);
     return marked || !memchr(p, 0, n) ? marked : find_wide(p, n, whole);

@@ -19,7 +19,7 @@ typedef enum sgt_magic_kind {
     SGT_MAGIC_PARQUET,
     SGT_MAGIC_ARRAY,   /* an array written by numpy.save */
     SGT_MAGIC_WIDE,    /* UTF-16 or UTF-32 */
-    SGT_MAGIC_NUMBERS, /* 16-bit or 32-bit numbers, most of which are small */
+    SGT_MAGIC_NUMBERS, /* binary data: 16-bit or 32-bit integers, most of them small */
 } sgt_magic_kind;
 
 typedef struct sgt_magic {

@@ -67,9 +67,11 @@ uint64_t sgt_group_cpus(const char *root);
 #define SGT_ARENA_PAGE ((size_t)2 << 20)
 
 typedef struct sgt_arena {
-    char *base;  /* beginning of the block, aligned to 2 MiB; NULL while sizes are only added up */
+    /* beginning of the mapping, aligned to 2 MiB; NULL before sgt_arena_map, when sizes are only
+     * added up */
+    char *base;
     size_t size; /* bytes mapped */
-    size_t used; /* bytes handed out, or bytes needed while base is NULL */
+    size_t used; /* bytes handed out; before sgt_arena_map, bytes needed so far */
 } sgt_arena;
 
 /* Map at least `size` zeroed bytes, from which sgt_arena_take then hands out memory. The kernel is
@@ -81,7 +83,7 @@ int sgt_arena_map(sgt_arena *a, size_t size, int prefault, sgt_error *err);
  * nothing is mapped yet and sizes are only added up. Asserts that the mapping is large enough. */
 void *sgt_arena_take(sgt_arena *a, size_t count, size_t size);
 
-/* Free the entire block and zero *a. Does nothing if nothing is mapped. */
+/* Unmap the arena's memory and zero *a. Does nothing if no memory is mapped. */
 void sgt_arena_unmap(sgt_arena *a);
 
 /* ---- arrays ---- */

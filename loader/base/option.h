@@ -61,8 +61,8 @@ typedef struct sgt_option {
     /* list that ends with NULL. For a WORD: its words, in the order of their indices. For a LIST:
      * the words that --help shows */
     const char *const *choices;
-    /* 1: `max` is an exclusive bound. The value must be less than `max`, even after it has been
-     * rounded to float */
+    /* 1: `max` is an exclusive bound: the value must be less than `max`, even after it has been
+     * rounded to float; 0: inclusive */
     int below;
     /* in a program's table: the option of train/config.c from which this option inherits. Each
      * member that is 0 or NULL here is copied from there. NULL: inherits nothing */

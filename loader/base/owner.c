@@ -45,9 +45,11 @@ struct sgt_owner {
     pthread_t thread;
     pthread_mutex_t mutex; /* protects the fields below */
     pthread_cond_t ends;
-    int ended;       /* 1: the thread must end */
-    int lost;        /* 1: the owner file is missing, or names a different owner */
-    double looked;   /* time of the last look at the owner file (sgt_now) */
+    int ended; /* 1: the thread must end */
+    /* 1: the owner file is missing or names a different owner; 0: it named this owner when last
+     * read */
+    int lost;
+    double looked;   /* time (sgt_now) at which the owner file was last read */
     sgt_owner *next; /* next element in this process's list of owners */
 };
 static sgt_owner *owners;
@@ -203,7 +205,7 @@ static int create(const sgt_owner *o, sgt_error *err)
 }
 
 /* Read the owner file. Return 0 if it still names this owner, else 1. The caller must hold
- * o->mutex. */
+ * o->mutex, the lock of `lost` and `looked`. */
 static int check_owned(sgt_owner *o)
 {
     record now;

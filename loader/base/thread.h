@@ -23,7 +23,9 @@ typedef struct sgt_process {
     /* file descriptors that become the process's standard input, output and error. 0: `in` is
      * /dev/null, `out` and `errors` are the caller's standard output and standard error */
     int in, out, errors;
-    int group; /* 1: start a new process group, so that Ctrl-C signals only the caller's group */
+    /* 1: start a new process group, so that Ctrl-C does not signal this process; 0: stay in the
+     * caller's group */
+    int group;
     /* 1: the new process inherits descriptors without O_CLOEXEC; 0: it inherits only 0, 1 and 2 */
     int keeps;
 } sgt_process;

@@ -53,7 +53,7 @@ typedef struct store {
     sgt_ring *ring;
     block *blocks; /* (capacity) */
     sgt_sampler_memo memo;
-    /* protects the fields below, the blocks, the ring and the memo */
+    /* protects the fields below, and also `blocks`, `ring` and `memo` */
     pthread_mutex_t lock;
     /* Indices of blocks. landed: lowest block whose reads may not have ended; asked: block whose
      * reads are started next; begin: lowest block that must stay in its slot (NONE until the first
@@ -115,7 +115,7 @@ static int has_arrived(const store *s)
     return s->landed < s->asked && !sgt_ring_pending(b->reads, b->parts);
 }
 
-/* Collect the blocks that have arrived, and start reading further blocks until the store or the
+/* Collect the blocks that have arrived. Then start reading further blocks until the store or the
  * ring is full. */
 static void keep_reading(store *s)
 {

@@ -42,8 +42,8 @@
  * announced window at once, so this is also the maximum number of reads in flight. A higher number
  * did not make the measured disk faster */
 #define AHEAD 128
-/* number of batches after which a cursor checks again whether its thread still causes disk reads
- * (see cursor.advising) */
+/* number of batches between checks of whether a cursor's thread still causes disk reads (see
+ * cursor.advising) */
 #define LOOK_BATCHES 8
 /* files are prefaulted in ranges of this size in bytes; a range is prefaulted only if it is in the
  * page cache */
@@ -61,14 +61,14 @@ typedef struct map {
     char *base;
     size_t size;
     const char *tokens; /* address of the shard's first token */
-    /* atomic: 1 + the lowest file offset that could not be read; 0: none, because no read has
-     * failed */
+    /* atomic: 1 + the lowest file offset that could not be read; 0: no read has failed */
     uint64_t torn;
 } map;
 
 typedef struct reader {
     const sgt_set *set;
-    int begun;       /* atomic. 1: prefaulting (map_ahead) has begun or is done */
+    /* atomic. 1: prefaulting (map_ahead) has begun or is done; 0: it has not begun */
+    int begun;
     uint64_t mapped; /* atomic: number of bytes that map_ahead has prefaulted */
     int random;      /* windows come in random order */
     uintptr_t page;  /* bytes */
@@ -90,7 +90,7 @@ typedef struct cursor {
     unsigned batches; /* number of batches since the kernel's counters were last checked */
     /* number of fetches that have been announced by calls of `expect` but not made yet */
     unsigned told;
-    /* thread whose counters `reads` was computed from; the cursor may move to another thread */
+    /* thread whose counters were last checked; the cursor may later move to another thread */
     pthread_t thread;
     /* value of the thread's counters at the last check: major page faults plus disk blocks read,
      * including those read because of madvise */
@@ -110,7 +110,7 @@ static struct {
  * a signal handler: it ensures that accessing the variable never allocates memory. */
 static _Thread_local reader *reading __attribute__((tls_model("initial-exec")));
 
-/* Mark a map as torn at byte `at`, unless it is already torn at an earlier byte. */
+/* Record that byte `at` of the map could not be read, unless a lower offset is already recorded. */
 static void tear(map *m, uint64_t at)
 {
     uint64_t *torn = &m->torn, before = __atomic_load_n(torn, __ATOMIC_SEQ_CST);

@@ -33,12 +33,13 @@ typedef struct reader {
     const sgt_set *set;
     /* the loader's options; valid only while the reader is being opened */
     const sgt_loader_options *o;
-    uint64_t bytes; /* size in bytes of one copy of the set in memory */
+    uint64_t bytes; /* size in bytes of one in-memory copy of the data set */
     /* maximum memory in bytes for the copies of the set in all processes on this machine together
      * (see find_all) */
     uint64_t all;
     sgt_arena arena;
-    /* pieces: number of pieces; next: index of the next piece that a thread will take (atomic) */
+    /* pieces: number of pieces into which the files are divided for reading; next: index of the
+     * next piece that a thread will take (atomic) */
     uint64_t pieces, next;
     /* atomic: lowest index of a piece that could not be read; UINT64_MAX: none */
     uint64_t failed;

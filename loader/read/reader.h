@@ -34,8 +34,8 @@ typedef struct sgt_reader_ops {
     int (*open)(void **reader, const char **remark, const sgt_set *set, const sgt_loader_options *o,
                 const sgt_mix *mix, sgt_error *err);
     void (*close)(void *reader);
-    /* NULL if a thread needs no state of its own; in this case, the reader itself is passed as the
-     * cursor */
+    /* function that opens a cursor, the reader's state for one thread; NULL: no such state is
+     * needed, and the reader itself is passed as the cursor */
     int (*cursor_open)(void **cursor, void *reader, sgt_error *err);
     void (*cursor_close)(void *cursor);
     int (*fetch)(void *cursor, const sgt_window *windows, uint32_t n, const void **tokens,

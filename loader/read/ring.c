@@ -41,7 +41,8 @@ struct sgt_rings {
 struct sgt_ring {
     sgt_rings *all;
     struct io_uring ring;
-    /* memory registered with the ring, so that reads into it need not pin pages; empty: none */
+    /* memory registered with the ring, so that the kernel need not pin its pages for each read;
+     * empty: none */
     struct iovec memory;
     int ruined; /* errno of the failure that made the ring unusable; 0: none */
     pid_t pid;
@@ -157,7 +158,8 @@ static void complete_read(sgt_ring *r, sgt_ring_read *d, int result)
     } else if (result == 0 || d->done % d->align) {
         d->state = FAILED; /* the file ended too early, so d->error stays 0 */
     } else if (result > 0 || result == -EINTR || result == -EAGAIN || result == -ECANCELED) {
-        queue(r, d); /* ECANCELED: the thread that issued the read has ended */
+        /* ECANCELED: the thread that issued the read has ended, so issue the read again */
+        queue(r, d);
     } else {
         d->error = -result;
         d->state = FAILED;
@@ -275,7 +277,7 @@ int sgt_ring_wait(sgt_ring *r, sgt_ring_read *reads, uint32_t n, sgt_error *err)
 int sgt_ring_close(sgt_ring *r)
 {
     if (!r) return 0;
-    /* 1: this process was forked after the ring was opened, and only drops its copy of the ring */
+    /* 1: this process was forked after the ring was opened, so only drop its copy of the ring */
     int child = r->pid != getpid();
     while (r->flying && !r->ruined && !child) {
         /* issue no further reads, not even the remaining bytes of a short read */

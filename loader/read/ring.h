@@ -65,7 +65,7 @@ typedef struct sgt_ring_read {
  * reason, such as "io_uring is forbidden". */
 int sgt_rings_open(sgt_rings **out, const char **remark, const sgt_set *set,
                    const sgt_notice *notice, sgt_error *err);
-void sgt_rings_close(sgt_rings *all); /* Call after all rings are closed. NULL is allowed. */
+void sgt_rings_close(sgt_rings *all); /* Call this after all rings are closed. `all` may be NULL. */
 
 /* Return the alignment in bytes of memory for reads: 512 or 4096, or 1 if shard 0 is read through
  * the page cache. */

@@ -40,7 +40,8 @@ typedef struct cursor {
     /* used: index of the current place in the ring; known: number of fetches that have been
      * announced but not made yet. The places after the current one belong to these fetches */
     uint32_t used, known;
-    sgt_ring_read *reads; /* array (places, windows): each place has the reads of one fetch */
+    /* array of `places` x `windows` reads: each place holds the reads of one fetch */
+    sgt_ring_read *reads;
 } cursor;
 
 /* ---- opening ---- */
@@ -106,8 +107,8 @@ static int open_cursor(void **out, void *p, sgt_error *err)
 
 /* ---- reading ---- */
 
-/* Return the reads of a fetch. after = 0: the current fetch; 1: the first announced fetch; 2: the
- * second, and so on. */
+/* Return the array of reads for a fetch. after = 0: the current fetch; 1: the first announced
+ * fetch; 2: the second, and so on. */
 static sgt_ring_read *place_at(cursor *c, uint32_t after)
 {
     return c->reads + (size_t)((c->used + after) % c->r->places) * c->r->windows;
@@ -135,8 +136,8 @@ static int expect(void *cursor_, const sgt_window *windows, uint32_t n)
 {
     cursor *c = cursor_;
     if (c->r->blocks) return 1; /* blocks are read ahead anyway */
-    /* Reads of cancelled announcements cannot be stopped. Their places are used again only when
-     * these reads have ended. */
+    /* Reads of cancelled announcements cannot be stopped, so their entries in the array of reads
+     * are reused only when they have ended. */
     if (!n) c->known = 0;
     if (!n) return 1;
     sgt_ring_read *reads = place_at(c, c->known + 1);

@@ -17,7 +17,8 @@
 typedef uint32_t sgt_write_row(size_t width, sgt_output o, void *first, void *second,
                                const void *src, size_t n);
 
-/* The functions of one level. Ids in the source have `width` bytes, 2 or 4. */
+/* The functions that write rows, in the version for one CPU level. Ids in the source have `width`
+ * bytes, 2 or 4. */
 typedef struct sgt_rows {
     const char *level; /* "plain", "avx2", "avx512", "neon" */
     uint32_t (*largest)(size_t width, const void *src, size_t n);
@@ -67,7 +68,8 @@ const sgt_rows *sgt_rows_best(void);
 /* Return the functions of `level`, an sgt_cpu_level. Return NULL if this CPU's level is lower. */
 const sgt_rows *sgt_rows_level(int level);
 
-/* Return the index of the first of n ids that is not below `vocab`, or n if there is none. */
+/* Return the index of the first of n ids that is not below `vocab`, or n if all ids are below
+ * it. */
 static inline size_t sgt_rows_first_beyond(size_t width, const void *ids, size_t n, uint32_t vocab)
 {
     size_t i = 0;
@@ -81,7 +83,7 @@ static inline size_t sgt_rows_first_beyond(size_t width, const void *ids, size_t
  * written, fit into any L2 cache. */
 #define SGT_ROWS_GROUP 32768u
 
-/* Return the number of windows per group, at least 1, if a window has `bytes` bytes. */
+/* Return how many windows of `bytes` bytes each form a group (see SGT_ROWS_GROUP): at least 1. */
 static inline uint32_t sgt_rows_group(size_t bytes)
 {
     size_t windows = SGT_ROWS_GROUP / (bytes + 1);

@@ -163,7 +163,8 @@ static void ready_turn(const sgt_mix *m, sgt_mix_memo *memo, uint64_t turn)
 
 uint32_t sgt_mix_row(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_t *own)
 {
-    /* not zeroed, except for `turns`: zeroing all of it would take as long as copying a row */
+    /* not zeroed, except for `turns`: zeroing this large struct would take as long as copying a
+     * row */
     sgt_mix_memo mine;
     *own = row;
     if (m->sets == 1) return 0;
@@ -228,8 +229,8 @@ void sgt_mix_windows(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_
     }
 }
 
-/* Consider only the rows of sets first ... end-1, in the order of the run. Return how many of the
- * first `rows` of them come from set `set`. */
+/* Among the rows of sets first ... end-1, in the order of the run, return how many of the first
+ * `rows` come from set `set`. */
 static wide count_rows(const sgt_mix *m, uint32_t set, uint32_t first, uint32_t end, wide rows)
 {
     if (end - first == 1) return rows;

@@ -63,9 +63,9 @@ typedef struct sgt_mix {
 /* A cache of the values that all rows of one turn (64 consecutive rows) share, so that they are not
  * computed for every row. Each thread has its own cache, zeroed at first. */
 typedef struct sgt_mix_memo {
-    uint64_t turns;             /* 1 + index of the cached turn; 0: none */
+    uint64_t turns;             /* 1 + index of the turn whose values are cached; 0: none */
     uint16_t set[SGT_MIX_TURN]; /* set of each row of the turn */
-    /* for each row of the turn: its index among all rows that come from its set */
+    /* for each row of the turn: how many earlier rows of the run come from the same set */
     uint64_t row[SGT_MIX_TURN];
     sgt_sampler_memo samplers[]; /* (sets) */
 } sgt_mix_memo;

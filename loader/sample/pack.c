@@ -32,8 +32,8 @@ static uint64_t permuted(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch,
     return sgt_permute(&kept->order, i);
 }
 
-/* Return the identifier (sgt_pack_source) of the j-th document of this size, in the order that such
- * documents have in this epoch. */
+/* Return the identifier (sgt_pack_source) of document number j among those of this size, in this
+ * epoch's order. */
 static uint64_t place_of(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch, uint32_t size,
                          uint64_t j)
 {
@@ -134,8 +134,8 @@ typedef struct planner {
      * which the search continues, because no documents of the sizes between below[s] and s are
      * left */
     uint32_t *below;
-    /* size at which the search for the smallest size with documents left begins, because no
-     * documents of smaller sizes are left */
+    /* lower bound of the smallest size that still has documents: the search for that size begins
+     * here */
     uint32_t least;
     size_t run_room, item_room;
 } planner;
@@ -293,8 +293,8 @@ static void add_rest(sgt_pack *p, const sgt_pack_item *item, uint64_t before)
     }
 }
 
-/* If there is an unfinished row, move the last full row and the unfinished row to the remainder.
- * Return 0 if out of memory, else 1. */
+/* If the last row is unfinished, move it and the last full row to the remainder. Return 0 if out of
+ * memory, else 1. */
 static int make_rest(sgt_pack *p)
 {
     sgt_pack_run *last = &p->runs[p->run_count - 1], *end = last + 1;
@@ -338,7 +338,8 @@ static int list_epochs(sgt_pack *p)
     size_t room = 0;
     uint64_t rows = 0;
     uint32_t open = 0;
-    /* seen[open]: 1 + index of the epoch with this value of `open`; 0: none so far */
+    /* seen[open]: 1 + index of the first epoch whose member `open` has this value; 0: none so
+     * far */
     uint64_t *seen = p->rest_count ? calloc(p->width, sizeof *seen) : calloc(1, sizeof *seen);
     int ok = seen != NULL;
     for (; ok; p->epoch_count++) {

@@ -74,7 +74,7 @@
  * command-line options that choose a sampling */
 extern const char *const sgt_sampling_words[];
 
-/* Return whether rows consist of documents. If so, shards of any length are used. */
+/* Return whether rows consist of documents. If so, no shard is too short to be used. */
 static inline int sgt_sampling_of_documents(sgt_sampling s)
 {
     return s == SGT_SAMPLING_DOCUMENTS || s == SGT_SAMPLING_PACKED;
@@ -112,7 +112,7 @@ typedef struct sgt_sampler {
     uint64_t seed;
     uint32_t seq; /* T */
     uint32_t shards;
-    uint32_t first; /* index of this sampler's first shard among the shards of all sets */
+    uint32_t first; /* index of this sampler's first shard in the list of all sets' shards */
     /* number of rows in an epoch.
      * - packed: rows in the first epoch; other epochs may have one more or one less
      * - documents: number of documents
@@ -122,8 +122,8 @@ typedef struct sgt_sampler {
      * item is what a draw selects: a possible first token for `random`, a document for `documents`,
      * otherwise a window */
     uint64_t *before;
-    /* (shards), for `shuffle` and `block`: number of possible values of phase(e, s), the random
-     * offset by which the windows of the shard are moved in an epoch */
+    /* array with one element for each shard, for `shuffle` and `block`: number of possible values
+     * of phase(e, s), the shard's random offset in an epoch */
     uint32_t *phases;
     /* the constants SGT_BLOCK_TOKENS and SGT_POOL_BLOCKS; tests may set smaller values before the
      * first window is drawn */

@@ -39,7 +39,8 @@ typedef enum kind {
 typedef struct field {
     const char *name;
     kind kind;
-    /* 1: the field is not written if it is 0, and it may be missing when a manifest is read */
+    /* 1: the field may be missing when a manifest is read, and it is not written if it is 0; 0: the
+     * field is required */
     int optional;
     size_t offset, size;
 } field;

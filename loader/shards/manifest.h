@@ -34,7 +34,7 @@ typedef struct sgt_manifest {
      * UTF-16 surrogates in JSONL strings. Neither is written to the file if it is 0 */
     uint64_t bad_lines, lone_surrogates;
     uint64_t duplicates; /* number of documents removed as duplicates; not written if 0 */
-    /* how often the name of the end-of-text token occurs in the text, where it is tokenized as
+    /* number of times the end-of-text token's name occurs in the text, where it is tokenized as
      * plain text; not written if 0 */
     uint64_t eot_literals;
     /* number of files skipped because they are not text; not written if 0 */
