@@ -296,7 +296,8 @@ static int was_spike(sgt_diagnosis *d, uint64_t step, double loss)
     return over;
 }
 
-/* If grad_norm is a spike above the last gradient norms, return their median, else 0. */
+/* If grad_norm is far above the latest gradient norms (a spike), return the median of those norms,
+ * else 0. */
 static double norm_before_spike(const sgt_diagnosis *d, double grad_norm)
 {
     double last[SGT_SPIKE_STEPS];

@@ -19,8 +19,7 @@ typedef struct sgt_lr_range {
 } sgt_lr_range;
 
 #define SGT_LR_SMALLEST 124000000 /* number of parameters of the smallest published model */
-/* upper limit of the rate that --lr auto chooses, and of the upper end of small models' usual
- * range */
+/* maximum of the learning rate that --lr auto chooses, and of the usual range for small models */
 #define SGT_LR_MOST 0.01
 
 /* Return the range for a model of this size. For SGT_LR_SMALLEST or more parameters, the range
@@ -35,7 +34,7 @@ sgt_lr_range sgt_advice_lr(uint64_t parameters);
  * power of SGT_LR_ROWS_POWER. */
 double sgt_advice_auto_lr(uint64_t parameters, uint64_t rows, uint64_t base);
 
-/* exponent in sgt_advice_auto_lr, measured with 4 to 64 rows per step */
+/* exponent of rows per step in sgt_advice_auto_lr, measured with 4 to 64 rows per step */
 #define SGT_LR_ROWS_POWER 0.25
 
 /* If lr is outside the usual range for this model size and `rows` rows per step, write a sentence
@@ -98,8 +97,7 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
  * steps. */
 #define SGT_SWINGS 4
 #define SGT_SWING_STEPS 64
-/* To measure the noise, losses are compared with the losses 1, 2, ... SGT_NOISE_LAGS steps
- * before. */
+/* To measure the noise, each loss is compared with those 1, 2, ... SGT_NOISE_LAGS steps earlier. */
 #define SGT_NOISE_LAGS 4
 #define SGT_SPIKE_STEPS 128
 #define SGT_SPIKE_NOISE 7
@@ -145,8 +143,8 @@ typedef struct sgt_diagnosis {
     /* highest (if `rising`) or lowest loss since the loss last changed its direction */
     double extreme;
     int rising;
-    /* turned: ring buffer of the latest steps at which the loss changed its direction; turns:
-     * number of changes so far */
+    /* turned: ring buffer of the latest steps at which the loss began to rise or to fall; turns:
+     * number of such steps so far */
     uint64_t turned[2 * SGT_SWINGS], turns;
     /* ring buffers of the latest losses and gradient norms, which may be NaN */
     double recent[SGT_SPIKE_STEPS], norms[SGT_SPIKE_STEPS];
@@ -155,7 +153,7 @@ typedef struct sgt_diagnosis {
      * no such rise yet; peak: that loss; before: median of the losses before the rise. */
     uint64_t spike;
     double peak, before;
-    /* 1: the loss has risen to `peak`, and it is not yet known whether it will fall back */
+    /* 1: the loss has risen to `peak`, and may still fall back; 0: no spike is in progress */
     int spiking;
     int early; /* 1: there was a spike in the first SGT_SPIKE_LEAST steps */
     /* block: mean loss of each block of block_steps steps; sum: sum of the losses in the block that

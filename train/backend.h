@@ -239,7 +239,9 @@ typedef struct sgt_live {
     sgt_live_buffer *buffers;
     sgt_live_span *spans;
     size_t count, room, span_count, span_room;
-    int failed; /* 1: out of memory, or sgt_live_during got an address at which no buffer begins */
+    /* 1: out of memory, or sgt_live_during got an address at which no buffer begins; 0: no error so
+     * far */
+    int failed;
 } sgt_live;
 
 void sgt_live_free(sgt_live *l);
@@ -278,8 +280,8 @@ typedef struct sgt_backend_options {
     sgt_notice detail; /* callback for detailed messages that few users want to see */
     sgt_precision precision;
     sgt_recompute recompute;
-    /* (layers) array of sgt_recompute, one for each layer, read only while the backend opens; NULL:
-     * all layers use `recompute` */
+    /* array with an sgt_recompute for each layer, read only while the backend opens; NULL: all
+     * layers use `recompute` */
     const uint8_t *recompute_at;
     /* Limit for spikes. If the loss or the gradient norm of a step exceeds its average over recent
      * steps by more than this many standard deviations, the update is skipped (outliers.h). 0: no
@@ -290,7 +292,8 @@ typedef struct sgt_backend_options {
      * (kernels/dropout.h) */
     double dropout;
     uint64_t seed; /* seed of dropout's random numbers */
-    int ignoring;  /* 1: targets with the id `ignore` do not contribute to the loss */
+    /* 1: targets with the id `ignore` do not contribute to the loss; 0: all targets do */
+    int ignoring;
     int32_t ignore;
     /* 1: a token attends only to tokens of its own document within the row. rows.starts tells
      * where each document begins. If rows.starts is NULL, documents begin at the start of the
@@ -315,7 +318,7 @@ typedef struct sgt_backend_options {
      * backend does not use a path that failed. NULL: no self-check was made, so all paths may be
      * used. Read only while the backend opens. */
     const sgt_verdicts *verdicts;
-    /* 1: do not check the results of the matrix-product algorithms that timing selects */
+    /* 1: do not check the results of the matrix-product algorithms that are chosen by timing */
     int unverified;
     uint32_t card; /* index of the CUDA device to use without ranks; only the self-check sets it */
     /* 1: the self-check opens the backend. In this case, nothing is timed: matrix products use the
@@ -379,7 +382,8 @@ struct sgt_backend {
     /* name of the CPU or GPU kernels in use, such as "avx512"; with different kernels or a
      * different `library`, results differ in their last bits */
     const char *level;
-    const char *library; /* library for matrix products: "own matrix products", "cuBLASLt ..." */
+    /* name of the library for matrix products: "own matrix products", "cuBLASLt ..." */
+    const char *library;
     /* delay of the metrics in steps: the metrics of step s can be read only after step s + lag has
      * been started; 0 on a CPU */
     unsigned lag;
@@ -430,8 +434,7 @@ struct sgt_backend {
      * NULL if the backend does not support it. */
     void (*live)(const sgt_backend *b, unsigned part, int again, uint64_t within[SGT_LIVE_KINDS],
                  uint64_t after[SGT_LIVE_KINDS]);
-    /* text for state.json that names the matrix-product algorithms that timing has selected; NULL:
-     * none */
+    /* text that names the matrix-product algorithms chosen by timing, for state.json; NULL: none */
     const char *choices;
     /* advice for users if gradients are infinite or NaN but losses are finite; it names the
      * attention implementation in use; NULL: none */
@@ -441,10 +444,9 @@ struct sgt_backend {
      * with matrix products, datasheet_flops from the device's datasheet; 0: unknown */
     double peak_flops, datasheet_flops;
     /* device and precision to which the peak speeds refer, such as "NVIDIA H200, bf16"; NULL if
-     * both are unknown */
+     * neither speed is known */
     const char *peak_name;
-    /* number of kernel launches in a forward pass and in a complete step; 0 before the first one
-     * has run */
+    /* number of kernel launches in a forward pass and in a complete step; 0: none has run so far */
     unsigned launches_forward, launches_step;
     /* total memory in bytes of a device with its own memory; 0: the backend uses the machine's
      * memory */

@@ -20,17 +20,17 @@
 /* bits of `flags`, a member of each option's row in the table below; only this file uses them */
 enum {
     MAY_CHANGE = 1, /* may differ on --resume */
-    /* The option describes the machine. Its value may differ between ranks, and it is written to
+    /* The option describes the machine, so its value may differ between ranks. It is written to
      * JSON only if the user set it. */
     LOCAL = 2,
-    DEVICE = 4,    /* may change on --resume if the kind of device changes */
+    DEVICE = 4,    /* the value may change on --resume if the kind of device changes */
     CUDA = 8,      /* available with CUDA only */
     NOT_KEPT = 16, /* not written to options.json */
     /* The default depends on other options or on the device, so it is chosen later. Without this
      * flag, the default is the beginning of the text `def`, up to its first colon if there is
      * one. */
     LATER = 32,
-    PATH = 64,    /* path of a file or folder, which may differ between machines */
+    PATH = 64,    /* the value is the path of a file or folder, which may differ between machines */
     LENGTH = 128, /* determines how long to train */
     HERE = 256    /* never taken from a checkpoint */
 };
@@ -452,7 +452,7 @@ int sgt_config_merge(sgt_config *s, const char *text, const char *what, sgt_merg
     const int taken = which == SGT_MERGE_MOVED ? MAY_CHANGE | DEVICE : MAY_CHANGE;
     int left_out = which == SGT_MERGE_GIVEN ? 0 : HERE;
     /* Only one of --steps, --epochs and --compute-budget may be set. If the user has set one of
-     * them, ignore all three in `text`. */
+     * them, ignore all three in the JSON object. */
     if (s->given[SGT_SET_STEPS] || s->given[SGT_SET_EPOCHS] || s->given[SGT_SET_BUDGET])
         left_out |= LENGTH;
     json_object_foreach(json, name, v)
@@ -574,16 +574,16 @@ static int compare(const sgt_config *s, const char *text, const comparison *how,
     if (!now) return sgt_fail_memory(err, "options");
     sgt_config_default(&kept);
     int rc = sgt_config_merge(&kept, text, how->where, SGT_MERGE_GIVEN, err);
-    /* The path of the data is missing in `text` if it is not valid UTF-8, because JSON cannot store
-     * it. Treat it as equal in that case. */
+    /* If the path of the data is not valid UTF-8, it is missing in `text`, because JSON cannot
+     * store it. In that case, treat the paths as equal. */
     if (!kept.data) kept.data = s->data;
     for (const sgt_option *row = sgt_config_rows; row->name && rc == SGT_OK; row++) {
         if (!is_kept(row) || row->flags & how->skipped) continue;
-        /* If the run began with --init, the shape of its model came from the initial model. Do not
-         * compare --model, which was not used. */
+        /* If the run began with --init, its model's shape came from the initial model and not from
+         * --model, so do not compare --model. */
         if (row == &sgt_config_rows[SGT_SET_MODEL] && kept.init) continue;
-        /* If `text` names no variants, it was written by a version of sgt that had none. Do not
-         * compare variants. */
+        /* If `text` does not name variants, it was written by a version of sgt without variants, so
+         * do not compare them. */
         if (row == &sgt_config_rows[SGT_SET_VARIANT] && !kept.variant) continue;
         if (!render(now, MAX_VALUE, s, row) || !render(then, MAX_VALUE, &kept, row))
             rc = sgt_fail_memory(err, "options");

@@ -101,8 +101,9 @@ enum { SGT_RECOMPUTE_AUTO = 3 };
 typedef struct sgt_config {
     /* init: model to start from; NULL: start from new parameters of the shape `model` */
     const char *data, *val_data, *init, *model;
-    int loader, sampling; /* loader: sgt_reader; sampling: sgt_sampling */
-    uint64_t pad;         /* id of the token that pads rows; undecided: the end-of-text id */
+    int loader, sampling; /* loader: an sgt_reader; sampling: an sgt_sampling */
+    /* id of the token that pads rows; SGT_DEFAULT_COUNT: the end-of-text id */
+    uint64_t pad;
     uint64_t workers;
     int device;       /* sgt_device_kind */
     uint64_t threads; /* undecided: all available cores */
@@ -121,19 +122,19 @@ typedef struct sgt_config {
     uint64_t warmup;
     int schedule;      /* sgt_schedule_kind */
     const char *betas; /* two numbers separated by a comma */
-    /* target id without a loss: targets with this id are ignored; undecided: no id is ignored */
+    /* target id to ignore: targets with this id have no loss; SGT_DEFAULT_COUNT: none is ignored */
     uint64_t ignore;
-    int recompute; /* index of the word: an sgt_recompute or SGT_RECOMPUTE_AUTO */
+    int recompute; /* value of --recompute: an sgt_recompute or SGT_RECOMPUTE_AUTO */
     /* Options of the backend. The command line writes many fields of `step` directly, and
      * sgt_config_step and the trainer fill in the others. */
     sgt_backend_options step;
     uint64_t memory_limit; /* bytes; undecided: all free memory */
-    /* index of the word: an sgt_gelu_kind; undecided until the model is known */
+    /* value of --gelu: an sgt_gelu_kind; SGT_DEFAULT_WORD until the model is known */
     int gelu;
     int no_tie;
     int batching; /* 0: simd, 1: scalar */
     int sync_metrics;
-    /* names of variants, separated by commas (backend.h); undecided until the device is known */
+    /* names of variants, separated by commas (backend.h); NULL until the device is known */
     const char *variant;
     /* eval_every: steps between evaluations, 0: never; save_every: steps between checkpoints, 0:
      * never; keep: number of checkpoints to keep, 0: all */
@@ -143,7 +144,7 @@ typedef struct sgt_config {
     /* 1: --batch-size auto, which chooses the largest batch that fits in memory */
     int batch_auto;
     int given[SGT_SETTINGS]; /* for each option, 1 if the user set it */
-    /* JSON documents that contain strings to which fields of this struct point */
+    /* JSON array that owns strings to which fields of this struct point */
     void *owners;
     const char *unknown; /* last unknown option name that sgt_config_merge met; NULL: none */
 } sgt_config;

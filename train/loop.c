@@ -54,7 +54,7 @@ typedef struct watch {
     /* start: time at which this call began; epoch_start: time at which the current epoch began;
      * epoch_loss: sum of the current epoch's losses */
     double start, epoch_start, epoch_loss;
-    double epoch_said; /* time at which a line about an epoch was last printed */
+    double epoch_said; /* time at which the last line about an epoch was printed */
     uint64_t epoch_steps;
     /* diagnosis of all steps of the run, including those before a resume */
     sgt_diagnosis diagnosis;
@@ -292,7 +292,8 @@ typedef struct loop {
     sgt_saver *saver; /* NULL if this rank does not write */
     unsigned lag;     /* delay of metrics, in steps */
     sgt_feed *val;
-    float *losses;          /* (rows of this rank, T) array: loss of each target in an evaluation */
+    /* array with an element for each target in this rank's rows: its loss in an evaluation */
+    float *losses;
     sgt_metrics ring[RING]; /* ring buffer of metrics for log lines: step s is at index s % RING */
     double began[RING];
     uint64_t next; /* first step whose log line is not written yet */
@@ -321,7 +322,8 @@ typedef struct loop {
     int waits_said;
 } loop;
 
-/* Return x, but a NaN without its sign, because printf would print "-nan". */
+/* Return x. If x is a NaN, return one without a sign, because printf would print "-nan"
+ * otherwise. */
 static double plain(double x) { return isnan(x) ? (double)NAN : x; }
 
 /* Replace each of the n elements of x by its sum over all ranks. */
@@ -438,8 +440,8 @@ static int finish_step(loop *l, int val, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return the step of the newest checkpoint: the last one that this call has written, or else the
- * one from which this call resumed. */
+/* Return the step of the newest checkpoint: the last one that this call of sgt_train has written,
+ * or else the one from which it resumed. */
 static uint64_t newest(const loop *l)
 {
     uint64_t saved = l->saver ? sgt_saver_saved(l->saver) : 0;
@@ -494,7 +496,8 @@ static int save(loop *l, uint64_t steps, int more, sgt_error *err)
     state.tokens = steps * t->tokens;
     state.val_loss = losses->val_step == steps && isfinite(losses->val) ? losses->val : 0;
     double begun = (double)l->begun;
-    /* without a run directory and without ranks, this call only measures the speed of steps */
+    /* without a run directory and without ranks, this call of sgt_train only measures the speed of
+     * steps */
     if (!t->run && !t->o->ranks) return SGT_OK;
     uint64_t from = sgt_trace_begin(t->trace);
     int rc = over_ranks(l, &begun, 1, err);

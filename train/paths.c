@@ -25,10 +25,12 @@
 #include "train/device.h"
 #include "loader/base/json.h"
 
-#define START_SECONDS 120 /* time limit for loading the libraries and opening the device */
-#define DYING_SECONDS 5   /* time limit for a child process to exit after it was killed */
+/* time limit in seconds for loading the libraries and opening the device */
+#define START_SECONDS 120
+/* time limit in seconds for a child process to exit after it was killed */
+#define DYING_SECONDS 5
 
-/* ---- the child process, which tries paths ---- */
+/* ---- the child process, which tries the paths (kernels and libraries) ---- */
 
 /* Send a message to the parent process. If the parent no longer exists, end this process. */
 static void send_message(int seconds, const char *verdict, const char *why)
@@ -97,7 +99,7 @@ typedef struct listener {
     size_t next;
     int trying;   /* 1: path `next` has begun */
     int noise;    /* descriptor of the memory file that receives the child's output */
-    double until; /* time, as given by sgt_now, until which the child must send its next message */
+    double until; /* time (sgt_now) by which the child must send its next message */
 } listener;
 
 static void verdict(listener *l, const char *word, const char *why)

@@ -89,7 +89,7 @@ static void keep_threads(const sgt_trainer *t, uint64_t own)
     if (kept == own) return;
     s->threads = SGT_DEFAULT_COUNT; /* for sgt_trainer_threads */
     if (kept <= (uint64_t)sgt_trainer_threads(t)) s->threads = kept;
-    /* mark the count as set by the user, so that options.json stores it again */
+    /* mark the number of threads as set by the user, so that options.json stores it again */
     s->given[SGT_SET_THREADS] = 1;
 }
 
@@ -131,7 +131,7 @@ static int choose_device(sgt_trainer *t, sgt_error *err)
     sgt_cuda_device d = {0};
     const sgt_cuda_library *cuda;
     if (t->s->device == SGT_DEVICE_CPU) return SGT_OK;
-    /* an estimate of memory with --device cuda needs only the library and no GPU */
+    /* to estimate memory, --device cuda needs only the library and no GPU */
     int rc = t->dry && t->s->device == SGT_DEVICE_CUDA ? sgt_device_open(&cuda, &why)
                                                        : sgt_device_cuda(&cuda, &d, &why);
     if (rc == SGT_OK) {
@@ -308,7 +308,7 @@ static int decide_model(sgt_trainer *t, sgt_error *err)
     if (rc < 0) return rc;
     if (s->gelu == SGT_DEFAULT_WORD) s->gelu = (int)t->model.gelu;
     s->no_tie = t->model.untied != 0;
-    if (s->init) s->model = NULL; /* config.json determines the shape instead */
+    if (s->init) s->model = NULL; /* the shape comes from config.json instead */
     return SGT_OK;
 }
 
@@ -779,7 +779,8 @@ int sgt_trainer_open(sgt_trainer *t, sgt_config *s, const sgt_train_options *o, 
         return rc;
     if ((rc = compare_ranks(t, err)) < 0 || (rc = open_backend(t, err)) < 0) return rc;
     if (o->run) report_lr(t);
-    s->scale_lr = 0; /* decide_schedule has already scaled the rate */
+    /* decide_schedule has already scaled the rate, so it must not be scaled again */
+    s->scale_lr = 0;
     if ((rc = open_run(t, err)) < 0) return rc;
     if (o->run) announce(t);
     return SGT_OK;

@@ -129,8 +129,8 @@ typedef struct sgt_training_result {
     /* time spent in the steps of this call, in seconds: the sum of their ms_per_step in
      * log.jsonl */
     double step_seconds;
-    /* peak memory in bytes until the end of the last step, as in log.jsonl (without the final
-     * checkpoint) */
+    /* peak memory in bytes up to the end of the last step, as in log.jsonl; the final checkpoint is
+     * not included */
     uint64_t step_peak_bytes;
     sgt_train_losses losses;
     /* peak_bytes: peak memory, including that for writing the last checkpoint; total_bytes: total

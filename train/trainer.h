@@ -31,8 +31,8 @@ typedef struct sgt_trainer {
     char *tokenizer;      /* text of tokenizer.json, which is copied to checkpoints; NULL: none */
     /* id of the end-of-text token, which begins each document in the data; -1: unknown */
     int64_t eot;
-    /* (vocabulary) array: length in bytes of each id's text, 0 for an id without text; NULL:
-     * unknown or not needed */
+    /* array with the length in bytes of each id's text, 0 for an id without text; NULL: unknown or
+     * not needed */
     uint32_t *text_bytes;
     /* folder of the data or the model from which `tokenizer` was read, or NULL */
     const char *tokenizer_of;
@@ -45,12 +45,12 @@ typedef struct sgt_trainer {
     /* (layers) array: what each layer recomputes (an sgt_recompute), as chosen by --recompute auto
      * to fit in memory; NULL: the setting `recompute` applies to all layers */
     uint8_t *recompute_at;
-    int dry;       /* 1: only estimate the memory, without training */
+    int dry;       /* 1: only estimate the memory; 0: train */
     char gpu[256]; /* name of the CUDA device */
     /* data_is_ours: 1 if the user gave no --data, so that the data is the default, ./out;
      * lr_is_ours: 1 if --lr auto chose the learning rate */
     int data_is_ours, lr_is_ours;
-    /* reason why the run has no evaluation although the user wanted one; "" otherwise */
+    /* reason why the run has no evaluation although the user requested one, else "" */
     char unevaluated[SGT_UNEVALUATED];
     /* verdicts of the self-check of the CUDA backend; count 0: nothing was checked */
     sgt_verdicts verdicts;

@@ -19,7 +19,7 @@
  * - "hung": it exceeded its time limit */
 typedef struct sgt_checked {
     char path[40], verdict[12];
-    char why[SGT_CHECKED_WHY]; /* the reason; "" if the verdict is "ok" */
+    char why[SGT_CHECKED_WHY]; /* reason for the verdict; "" if the verdict is "ok" */
 } sgt_checked;
 
 typedef struct sgt_verdicts {

@@ -150,8 +150,8 @@ static void undrop_embeddings(sgt_cpu_backend *c)
     }
 }
 
-/* Compute the gradients of wte and wpe. Each task adds up a range of columns over all positions,
- * always in the order of the positions. */
+/* Compute the gradients of wte and wpe. Each task adds up the gradients of some columns over all
+ * positions, always in the order of the positions. */
 static void embeddings(sgt_cpu_backend *c)
 {
     const sgt_cpu_shape *s = &c->shape;

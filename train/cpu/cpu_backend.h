@@ -55,13 +55,14 @@ typedef struct sgt_cpu_block {
     size_t shares[SGT_BLOCK_TENSORS];
     /* outputs of the first and second LayerNorm and of GELU: (N, C), (N, C), (N, 4C) */
     void *ln1, *ln2, *gelu;
-    /* mean and 1/(standard deviation) of each position for the first LayerNorm: (N), (N) */
+    /* mean1, rstd1: mean and 1/(standard deviation) of each position for the first LayerNorm, (N)
+     * each */
     float *mean1, *rstd1;
     float *qkv; /* (N, 3C) */
     /* att: attention's output (N, C); lse: log-sum-exp of the attention scores (B, H, T) */
     float *att, *lse;
-    /* mid: residual stream after attention (N, C); mean2, rstd2: statistics of the second LayerNorm
-     * (N), (N) */
+    /* mid: residual stream after attention (N, C); mean2, rstd2: as mean1 and rstd1, but for the
+     * second LayerNorm */
     float *mid, *mean2, *rstd2;
     float *fc;  /* (N, 4C) */
     float *out; /* residual stream after the MLP (N, C), which is the input of the next block */
@@ -70,7 +71,7 @@ typedef struct sgt_cpu_block {
 /* The matrix products planned for one weight. forward computes y = x W; dx computes the gradient of
  * x; dw computes the gradient of W. */
 typedef struct sgt_cpu_linear {
-    sgt_gemm *forward, *dx, *dw[2]; /* dw[0] overwrites the weight's gradient, dw[1] adds to it */
+    sgt_gemm *forward, *dx, *dw[2]; /* dw[0] overwrites the gradient of W, dw[1] adds to it */
 } sgt_cpu_linear;
 
 enum {
@@ -86,14 +87,16 @@ enum {
     SGT_LINEARS
 };
 
-/* The options of the backend, and sizes that follow from them; constant after open. */
+/* The options of the backend, and sizes that follow from them. They are constant once the backend
+ * is open. */
 typedef struct sgt_cpu_shape {
     /* The caller's options. Strings, verdicts and recompute_at are valid only during open.
      * bf16_moments is 0 unless the optimizer is AdamW, and accum is at least 1. */
     sgt_backend_options o;
     const sgt_kernels *k;
     size_t B, T, N, C, H, D, V;
-    /* indexes of these tensors' first floats in buf.params and buf.grads; wte has index 0 */
+    /* wpe, lnf_w, lnf_b: index of each tensor's first float in buf.params and buf.grads; wte has
+     * index 0 */
     size_t wpe, lnf_w, lnf_b;
     size_t head_w; /* index of the first float of the head's weight; 0 if the head is tied to wte */
     size_t ldv;    /* floats from one row of logits to the next: V, rounded up to whole vectors */
@@ -105,10 +108,13 @@ typedef struct sgt_cpu_shape {
     size_t head_rows, head_last;
     size_t scratch_floats; /* floats of each thread's scratch */
     float scale;           /* attention's 1/sqrt(D) */
-    int rounding;          /* 1: operands of matrix products are rounded to `format` */
+    /* 1: operands of matrix products are rounded to `format`; 0: they stay float32 */
+    int rounding;
     sgt_rounding format;
-    int bf16;             /* 1: matrix products multiply bfloat16 operands */
-    int attention_rounds; /* 1: the attention kernels round their operands themselves */
+    int bf16; /* 1: matrix products multiply bfloat16 operands */
+    /* 1: the attention kernels round their operands themselves; 0: the backend rounds these
+     * operands first */
+    int attention_rounds;
     int own_head;         /* 1: sgt_head_run computes the head */
     uint64_t ranks, rank; /* ranks: number of ranks; rank: index of this rank */
     uint64_t ranks_here;  /* number of ranks on this machine */
@@ -128,14 +134,14 @@ typedef struct sgt_cpu_buffers {
      * `format` but stored in float32, or a bfloat16 copy */
     void *weights;
     int32_t *ids, *targets; /* (N), (N) */
-    /* (N) array: for each position, the index within its row at which its document begins; NULL:
-     * attention ignores documents */
+    /* array of N elements: for each position, the index within its row at which its document
+     * begins; NULL: attention ignores documents */
     int32_t *start;
     float *x0; /* embeddings (N, C) */
-    /* output of the last LayerNorm (N, C), and its statistics (N), (N) */
+    /* lnf: output of the last LayerNorm (N, C); meanf, rstdf: its statistics, (N) each */
     float *lnf, *meanf, *rstdf;
     float *logits, *loss; /* logits: (head_rows, ldv), or NULL if own_head is set; loss: (N) */
-    /* gradients: dx of the residual stream (N, C); dln of a LayerNorm's output (N, C) */
+    /* dx: gradient of the residual stream; dln: gradient of a LayerNorm's output; (N, C) each */
     float *dx, *dln;
     float *dwide; /* gradient of qkv (N, 3C), or of the MLP's hidden layer (N, 4C) */
     /* Operands of matrix products, rounded to bfloat16 from float arrays:
@@ -149,10 +155,10 @@ typedef struct sgt_cpu_buffers {
     /* (threads, scratch_floats) array: one row of scratch memory for each thread. It is used by
      * attention and, in bf16, by kernels that compute one row of C floats before rounding it. */
     float *scratch;
-    /* Array with one element for each task that adds up embedding gradients: the increase in the
-     * sum of squares of wte's gradient due to this task */
+    /* Array with one element for each task that adds up embedding gradients: by how much the task
+     * has increased the sum of squares of wte's gradient */
     double *grown;
-    /* (update.piece_count) array: for each piece, the sum of squares of its gradients */
+    /* array with one element for each piece of the update: the sum of squares of its gradients */
     double *squares;
     void *products; /* scratch memory for matrix products, of which only one runs at a time */
     void *muon;     /* Muon's scratch memory for one matrix; NULL if the optimizer is not Muon */
@@ -181,8 +187,8 @@ typedef struct sgt_cpu_step {
      * which head_squares covers only the head's contribution. In this case, the field is the
      * increase in the sum of squares when the embeddings add to the gradient. */
     double token_squares;
-    /* (N) array that the caller of `eval` provides and that the head fills in: 1 if no token has a
-     * larger logit than the target, else 0; NULL: not requested */
+    /* array of N elements that the caller of `eval` provides and the head fills in: 1 if no token
+     * has a larger logit than the target, else 0; NULL: not requested */
     uint8_t *greedy;
     uint64_t last; /* index of the step that last_metrics describes */
     sgt_step_metrics last_metrics;
@@ -220,7 +226,7 @@ typedef struct sgt_cpu_update {
      * it */
     sgt_adamw adamw[2];
     sgt_sgd sgd[2];
-    /* identifies this update; bfloat16 moments are rounded with random numbers that depend on it
+    /* number that identifies this update: the random rounding of bfloat16 moments depends on it
      * (kernels/moments.h) */
     uint64_t draw;
 } sgt_cpu_update;
@@ -254,7 +260,8 @@ typedef struct sgt_cpu_backend {
     sgt_head head; /* used if own_head */
     /* one plan for each matrix of a block; NULL if the optimizer is not Muon */
     sgt_muon *muon[SGT_LINEAR_BLOCK];
-    sgt_cpu_group *group; /* state of the work with other ranks (ranks.c); NULL without ranks */
+    /* state of the communication with other ranks (ranks.c); NULL without ranks */
+    sgt_cpu_group *group;
 } sgt_cpu_backend;
 
 extern const sgt_backend sgt_cpu_calls; /* the backend's functions */

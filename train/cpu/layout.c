@@ -7,8 +7,7 @@
 
 #include "train/cpu/cpu_backend.h"
 
-/* End a kind of memory: everything taken from the arena since the previous call is of the kind
- * `name`. */
+/* Record that all memory taken from the arena since the previous call is of the kind `name`. */
 static void end_kind(sgt_cpu_backend *c, const char *name)
 {
     uint64_t before = 0, used = c->buf.arena.used;
@@ -188,8 +187,8 @@ void sgt_cpu_live_count(const sgt_backend *b, unsigned part, int again,
          i < c->report.live.count && again && part < sgt_part_update(c->shape.o.model.layers);
          i++) {
         const sgt_live_buffer *buffer = c->report.live.buffers + i;
-        /* After the first micro-step, gradients hold sums from earlier ones, so count them as in
-         * use throughout the step. */
+        /* After the first micro-step, gradients hold sums of earlier micro-steps, so count them as
+         * in use throughout the step. */
         if (!is_gradient(c, buffer)) continue;
         if (!sgt_live_within(&c->report.live, i, part)) within[buffer->kind] += buffer->bytes;
         if (!sgt_live_after(&c->report.live, i, part)) after[buffer->kind] += buffer->bytes;

@@ -214,7 +214,7 @@ static int check_memory(sgt_cpu_backend *c, sgt_error *err)
 
 void sgt_cpu_prefault(char *p, size_t n, int threads)
 {
-    /* a thread takes 512 pages at a time, which is one huge page of 2 MiB */
+    /* a thread takes 512 pages at a time: 2 MiB, which is one huge page */
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 512)
     for (size_t i = 0; i < n; i += 4096) ((volatile char *)p)[i] = 0;
 }

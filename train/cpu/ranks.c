@@ -41,7 +41,8 @@ struct sgt_cpu_group {
 
 /* ---- the division of parameters among ranks ---- */
 
-/* Return the row of g->part that describes the parts of a bucket. */
+/* Return the row of the array g->part for a bucket: the indexes at which the bucket's
+ * parts begin. */
 static size_t *parts_of(const sgt_cpu_group *g, size_t bucket)
 {
     return g->part + bucket * (g->r->size + 1);
@@ -89,7 +90,7 @@ static void divide(const sgt_cpu_group *g, const sgt_model *m, const sgt_cpu_upd
 }
 
 /* Return the rank that owns the float with index `at` in buf.params. Set *n to the number of floats
- * from `at` to the end of the rank's part. */
+ * from `at` to the end of that rank's part. */
 static uint32_t owner_of(const sgt_cpu_group *g, size_t at, size_t *n)
 {
     for (size_t b = 0; b < g->buckets; b++)
@@ -111,7 +112,7 @@ static void keep_own_pieces(const sgt_cpu_group *g, sgt_cpu_update *u)
     u->piece_count = own;
 }
 
-/* Return the number of floats in the longest part of a bucket. */
+/* Return the number of floats in the longest of the parts into which a bucket is divided. */
 static size_t longest_part(const sgt_cpu_group *g, size_t bucket)
 {
     size_t longest = 0;
@@ -255,7 +256,7 @@ int sgt_cpu_ranks_reduce(sgt_cpu_backend *c, double *squares, sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- all-gather, and reading a state that is divided among ranks ---- */
+/* ---- all-gather, and reading a training state that is divided among ranks ---- */
 
 /* All-gather one chunk: send this rank's parameters to every other rank, and receive the parameters
  * of every other rank. */

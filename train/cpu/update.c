@@ -86,8 +86,8 @@ const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float
     memcpy(p, b->params + at, C * sizeof *p);
     size_t moments = C * sgt_cpu_moment_bytes(s);
     memcpy(m, sgt_cpu_moment(s, b->m, at), moments);
-    /* An index in wte is also the index of its moments in v, although v has no moments for some
-     * tensors, because wte is the first tensor. */
+    /* wte is the first tensor, so `at` is also the index of its moments in v, although some tensors
+     * have no moments in v. */
     if (b->v) memcpy(v, sgt_cpu_moment(s, b->v, at), moments);
     optimize(c, at, p, m, v, b->grads + at, C, 1, NULL);
     return p;

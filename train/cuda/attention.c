@@ -32,7 +32,8 @@ static int open_cudnn(sgt_cuda_backend *c, sgt_error *err)
     return sgt_cudnn_attention_open(&c->plan.cudnn, &o, err);
 }
 
-/* If the self-check's verdict on a path is not "ok", return the reason, else NULL. */
+/* If the self-check's verdict on a path is not "ok", return the reason why training must not use
+ * the path, else NULL. */
 static const char *left_out(const sgt_cuda_backend *c, const char *path, sgt_error *why)
 {
     const sgt_checked *v = sgt_verdict_of(c->o.verdicts, path);
@@ -263,8 +264,8 @@ static void backward_naive(sgt_cuda_backend *c, const sgt_cuda_block *l, const s
 
 static const struct path {
     const char *name;
-    /* advice for users, if gradients are infinite or NaN: what to use instead of this
-     * implementation; NULL: none */
+    /* advice for users if gradients are infinite or NaN: which implementation to use instead; NULL:
+     * none */
     const char *instead;
     void (*forward)(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a);
     void (*backward)(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a);

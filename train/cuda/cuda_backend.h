@@ -35,7 +35,7 @@ typedef struct sgt_cuda_block {
     /* activations: qkv (N, 3C); fc and gelu (N, 4C); all others (N, C) */
     void *ln1, *qkv, *att, *mid, *ln2, *fc, *gelu, *out;
     float *mean1, *rstd1, *mean2, *rstd2, *lse; /* (N) each, except lse (B, H, T) */
-    void *probs; /* probabilities (B, H, T, T), only with naive attention */
+    void *probs; /* attention probabilities (B, H, T, T), only with naive attention */
 } sgt_cuda_block;
 
 /* A planned matrix product, and the name by which profiles show it. */
@@ -85,7 +85,8 @@ typedef struct sgt_cuda_naive {
     void *dscores;                      /* (B, H, T, T) */
 } sgt_cuda_naive;
 
-/* Sizes that follow from the model, the options and the number of ranks; constant after open. */
+/* Sizes that follow from the model, the options and the number of ranks. They are constant once the
+ * backend is open. */
 typedef struct sgt_cuda_shape {
     sgt_cuda_type type;
     size_t width; /* bytes per element of type `type` */
@@ -106,10 +107,11 @@ typedef struct sgt_cuda_shape {
  * own_copy contain only the parts that this rank owns, one after another. A single rank owns
  * everything. */
 typedef struct sgt_cuda_flat {
-    /* for each tensor of the model, the index of its first element in grads and in copy */
+    /* for each tensor of the model, the index of its first element in the arrays `grads` and
+     * `copy` */
     size_t *tensor_at;
-    /* count: number of elements in grads; decayed: number of elements that weight decay applies to,
-     * which are the first ones in grads */
+    /* count: number of elements in grads; decayed: number of elements to which weight decay
+     * applies, which come first in grads */
     size_t count, decayed;
     /* offsets of the tensors that do not belong to a block, in elements */
     size_t wte, wpe, lnf_w, lnf_b, head;
@@ -119,7 +121,7 @@ typedef struct sgt_cuda_flat {
      * moment. */
     float *v;
     /* Muon updates elements muon_at .. muon_end - 1 of this rank's arrays (`params`, m, own_grads);
-     * both are 0 if it updates none. */
+     * both are 0 if Muon updates none. */
     size_t muon_at, muon_end;
     /* working copies of all parameters in the number format `type`, for matrix products; the same
      * array as params if `type` is float32 and there is only one rank */
@@ -127,11 +129,11 @@ typedef struct sgt_cuda_flat {
     /* Float32 copies of all vectors, which begin at offset `decayed`. NULL unless several ranks
      * train in a 16-bit type; with these, `params` has only this rank's parts. */
     float *vectors;
-    /* (sgt_cuda_buckets + 1) array: the offset at which each bucket begins, then the offset at
-     * which the last one ends */
+    /* array of sgt_cuda_buckets + 1 offsets: for each bucket, where it begins; then where the last
+     * one ends */
     size_t *bucket_at;
-    /* own: number of elements in this rank's parts; own_decayed: number of these elements that
-     * weight decay applies to, which are the first ones */
+    /* own: number of elements in this rank's parts; own_decayed: number of these elements to which
+     * weight decay applies, which come first */
     size_t own, own_decayed;
     /* gradients of this rank's parts, summed over all ranks; the same array as grads if there is
      * only one rank */
@@ -157,7 +159,8 @@ typedef struct sgt_cuda_muon {
     const sgt_cuda_gemm *gram[SGT_CUDA_HEAD], *square, *product[SGT_CUDA_HEAD];
     /* x, y: matrix X before and after a Newton-Schulz iteration; (L, 4C*C) each, padded */
     void *x, *y;
-    void *a, *b; /* a: gram; b: the matrix by which X is multiplied; (L, C*C) each, padded */
+    /* a: Gram matrix of X; b: matrix by which X is multiplied; (L, C*C) each, padded */
+    void *a, *b;
 } sgt_cuda_muon;
 
 /* The kernels and library calls for a step, which are chosen when the backend is opened. */
@@ -171,14 +174,15 @@ typedef struct sgt_cuda_plan {
     /* Matrix products whose epilogue computes GELU (fc_gelu) or multiplies by GELU's derivative
      * (dgelu). If `gemm` in one of them is NULL, a separate kernel does this. */
     sgt_cuda_planned fc_gelu, dgelu;
-    int bias_apart; /* 1: biases are added by separate kernels and not by the matrix products */
+    int bias_apart; /* 1: separate kernels add the biases; 0: the matrix products add them */
     /* number of rows for which logits are computed at a time: all N rows, or fewer with the variant
      * head-chunks */
     size_t head_rows;
     sgt_cuda_path path;
     char path_text[64];
     sgt_cudnn_attention *cudnn;
-    int clear_dq; /* 1: set cuDNN's sums of dQ to 0 before each backward pass */
+    /* 1: set cuDNN's sums of dQ to 0 before each backward pass; 0: this is not needed */
+    int clear_dq;
     sgt_cuda_naive naive;
     sgt_cuda_muon muon;
 } sgt_cuda_plan;
@@ -209,15 +213,15 @@ typedef struct sgt_cuda_buffers {
      *   ddrop  of a branch's output (N, C), only with dropout */
     void *dx, *dln, *dwide, *ddrop;
     /* (B, H, T) array for attention's backward pass: for each query of each head, the dot product
-     * of the output and the output's gradient */
+     * of its output and that output's gradient */
     float *delta;
     int32_t *ids, *targets, *sorted, *order;
-    /* for each position, where its document begins and ends; used only if attention stays within
+    /* where the document of each position begins and ends; used only if attention stays within
      * documents */
     sgt_cuda_documents documents;
-    /* row buffers to which batches are copied: (2, N) each, inputs and targets */
+    /* row buffers to which batches are copied, (2, N) each: N inputs, then N targets */
     int32_t *batch[SGT_CUDA_SLOTS];
-    /* for each row buffer, an (N) array: for each position, where its document begins */
+    /* for each row buffer, an array of N elements: where the document of each position begins */
     int32_t *starts[SGT_CUDA_SLOTS];
     /* scratch memory for kernels on the stream `compute`, of which only one runs at a time */
     void *scratch;
@@ -248,8 +252,8 @@ typedef struct sgt_cuda_queue {
     sgt_cuda_control *seen;
     unsigned char *staging; /* pinned memory through which data is copied to and from the device */
     size_t staging_bytes;
-    /* pinned (N) arrays: for each position, where its document begins; used only if attention stays
-     * within documents */
+    /* pinned arrays of N elements: where the document of each position begins; used only if
+     * attention stays within documents */
     int32_t *staged[SGT_CUDA_RING];
     uint64_t micro_steps; /* number of micro-steps run so far */
     /* for each element of `seen`: 1 + the index of the step whose control block it holds; 0:
@@ -263,7 +267,7 @@ typedef struct sgt_cuda_queue {
 } sgt_cuda_queue;
 
 typedef struct sgt_cuda_backend {
-    /* must be the first member: an sgt_backend * is cast to an sgt_cuda_backend * */
+    /* the first member, because an sgt_backend * is cast to an sgt_cuda_backend * */
     sgt_backend base;
     sgt_backend_options o;
     sgt_model model;

@@ -71,7 +71,7 @@ typedef struct sgt_cuda_library {
     /* functions of the self-check; NULL: the library has no self-check */
     const sgt_cuda_checks *checks;
 
-    /* functions for benchmarks: of gemm.h, of cupti.h, and the timing of attention */
+    /* functions for benchmarks: those of gemm.h and cupti.h, and one that times attention */
     struct {
         int (*open)(sgt_cuda_gemms **out, const sgt_cuda_gemms_options *o, sgt_error *err);
         void (*close)(sgt_cuda_gemms *g);

@@ -170,7 +170,7 @@ static float *floats(sgt_cuda_backend *c, size_t count)
     return add_buffer(c, count * sizeof(float));
 }
 
-/* End a kind of memory: all bytes laid out since the previous call are of the kind `name`. */
+/* Record that all bytes laid out since the previous call are memory of the kind `name`. */
 static void kind(sgt_cuda_backend *c, const char *name)
 {
     uint64_t before = 0;
@@ -273,8 +273,8 @@ static void add_parameters(sgt_cuda_backend *c)
     if (parts && c->shape.type != SGT_F32)
         c->flat.vectors = always(c, floats(c, c->flat.count - c->flat.decayed));
     kind(c, c->shape.type == SGT_F32 ? "weights" : "16-bit copies");
-    /* always in use: the update sets gradients to 0, and kernels rely on the zeros when they add to
-     * them */
+    /* always in use: unless plan.written is set, the update sets gradients to 0, and the kernels of
+     * the next step add to these zeros */
     c->flat.grads = always(c, floats(c, c->flat.count));
     c->flat.own_grads = parts ? always(c, floats(c, c->flat.own)) : c->flat.grads;
     kind(c, "gradients");

@@ -17,8 +17,8 @@
 #include "kernels/cuda/runtime.h"
 #include "train/verdicts.h"
 
-/* Names of the paths, as stored in verdicts. Pass one of them as argument `path` of
- * sgt_verdict_out. */
+/* Names of the paths (kernels or libraries to check), as stored in verdicts. Pass one of them as
+ * argument `path` of sgt_verdict_out. */
 #define SGT_CHECK_OWN "attention own"
 #define SGT_CHECK_HOPPER "attention hopper"
 #define SGT_CHECK_CUDNN "attention cudnn"

@@ -31,7 +31,7 @@ typedef struct setting {
     size_t D, T;       /* D: channels per head; T: tokens per row */
     int deterministic; /* 1: as with --deterministic */
     /* 1: check with dropout and with several documents per row, for which the backend launches
-     * other kernels */
+     * other kernels; 0: check without both */
     int masked;
 } setting;
 
@@ -54,7 +54,7 @@ typedef struct numbers {
     float *packed;
 } numbers;
 
-/* Return the number of rows in a check with T tokens per row. The number of heads is the same. */
+/* Return the number of rows, and also of heads, in a check with T tokens per row. */
 static uint32_t few(size_t T) { return T == SHORT ? 2 : 1; }
 
 static int allocate(numbers *x, const setting *s, sgt_error *err)
@@ -105,7 +105,7 @@ static void compute(numbers *x)
         }
 }
 
-/* Compute inputs and expected results for a setting, unless *x already holds them from the previous
+/* Compute inputs and expected results for a setting, unless *x still holds them from the previous
  * setting. */
 static int prepare(numbers *x, const setting *s, sgt_error *err)
 {

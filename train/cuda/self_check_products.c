@@ -42,8 +42,8 @@ typedef struct products {
     sgt_cuda_gemms *gemms;
     /* device memory for ARRAYS arrays, each of which holds BATCH matrices of up to MATRIX floats */
     sgt_check_space space;
-    /* copies of the same arrays on the host, in float32, made before the matrix product overwrites
-     * D */
+    /* copies of the device arrays in host memory, in float32, made before the matrix product
+     * overwrites D */
     float *x;
     const form *form;
     sgt_cuda_gemm_shape s;

@@ -13,8 +13,7 @@
  * trace shows the range as a bar on a separate track below the stream's track. */
 typedef struct span {
     sgt_trace *trace;
-    /* the range to which the stream's latest kernels belong; its name is NULL if they belong to no
-     * range */
+    /* range to which the stream's latest kernels belong; its name is NULL if they belong to none */
     sgt_trace_event range;
     uint32_t device, stream;
 } span;
@@ -60,7 +59,7 @@ static int finish(const sgt_cuda_backend *c, sgt_error *err)
     return rc == SGT_OK ? sgt_cuda_finish(c->queue.compute, err) : rc;
 }
 
-/* Return CUPTI's error, with the name of the option that needs CUPTI added to the message. */
+/* Return CUPTI's error, with --profile, the option that needs CUPTI, added to the message. */
 static int name_option(int rc, const sgt_error *why, sgt_error *err)
 {
     return rc < 0 ? sgt_fail(err, rc, "--profile: %s", why->text) : rc;

@@ -58,8 +58,8 @@ static void compute_update(sgt_cuda_backend *c)
     sgt_cuda_grad_finish(c->queue.compute, c->buf.control, (float)o->grad_clip, o->beta1, o->beta2);
     if (c->o.skip_spikes > 0)
         sgt_cuda_spikes(c->queue.compute, c->buf.control, c->buf.outliers, c->o.skip_spikes);
-    /* call this before sgt_cuda_scale clips the gradients, because gradients for Muon are not
-     * clipped */
+    /* call this before sgt_cuda_scale clips the gradients, because Muon takes gradients that are
+     * not clipped */
     sgt_cuda_muon_step(c);
     if (c->o.no_fuse)
         sgt_cuda_scale(c->queue.compute, c->buf.control, c->flat.own_grads, c->flat.own);

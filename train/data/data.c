@@ -55,8 +55,8 @@ static int describe_sets(sgt_trainer *t, sgt_error *err)
     int lost = 0;
     for (uint32_t i = 0; t->info.set_count > 1 && i < t->info.set_count; i++) {
         const sgt_loader_set_info *set = &t->info.sets[i];
-        /* name: path of the set, as text for messages and JSON: both need valid UTF-8, so other
-         * bytes are escaped */
+        /* name: path of the set, for messages and JSON, which need valid UTF-8: other bytes are
+         * escaped */
         char hash[17], name[4096];
         snprintf(hash, sizeof hash, "%016" PRIx64, set->hash);
         lost |= json_array_append_new(list, json_pack("{s:s, s:f, s:s}", "data",
@@ -362,8 +362,8 @@ static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path
     if (!t->o->examples)
         return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: expected a folder of shards or a shard",
                         path);
-    /* If the model's config.json could not be read, the vocabulary is 0 here. Name no model in that
-     * case: the unreadable file is reported later. */
+    /* If the model's config.json could not be read, the vocabulary is 0 here. In that case, pass no
+     * model: the unreadable file is reported later. */
     const char *model = !t->model.vocab ? NULL : t->from ? t->from : t->init;
     int rc = t->o->examples(path, model, t->model.vocab, e, err);
     if (rc < 0) return rc;

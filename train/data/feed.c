@@ -88,10 +88,10 @@ struct sgt_feed {
      * o.hold calls ago. The oldest comes first. */
     const sgt_loader_batch *held[SGT_FEED_HOLD + 1];
     unsigned holding;
-    /* (threads) array: one element for each thread that prepares batches; NULL: no trace */
+    /* array with one element for each thread that prepares batches; NULL: no trace */
     maker *makers;
     sgt_cursor *cursor; /* used if there is no stream */
-    /* buffers for batches, used in rotation; a buffer is allocated when it is first needed and NULL
+    /* buffers for batches, used in rotation; each is allocated when it is first needed, and NULL
      * until then */
     void *ring[SGT_FEED_AHEAD + SGT_FEED_HOLD];
 };

@@ -41,7 +41,7 @@ typedef struct sgt_example_rows {
     /* rank: index of this rank; ranks: number of ranks. Rows rank, rank + ranks, rank + 2 * ranks,
      * ... of each batch belong to this rank. */
     uint32_t rank, ranks;
-    uint32_t pad; /* token id that fills the rest of a row after its example ends */
+    uint32_t pad; /* id of the token that fills a row after the end of its example */
 } sgt_example_rows;
 
 typedef struct sgt_examples {
@@ -51,8 +51,8 @@ typedef struct sgt_examples {
     /* (count + 1) array: starts[i] is the index in `tokens` of the first token of example i.
      * starts[count] is the total number of tokens. An example has at least two tokens. */
     uint64_t *starts;
-    /* (count) array: number of prompt tokens in each example, at least 1. Only the tokens that
-     * follow the prompt have a loss. */
+    /* array of `count` elements: number of prompt tokens in each example, at least 1. Only the
+     * tokens that follow the prompt have a loss. */
     uint32_t *learnt;
     uint64_t hash; /* identifies the examples */
     uint32_t vocab, eot;
@@ -81,8 +81,8 @@ void sgt_examples_free(sgt_examples *e);
 typedef struct sgt_feed_options {
     uint64_t first, count; /* batches first .. first + count - 1 */
     uint32_t threads;      /* threads that prepare batches */
-    /* 0, or a number of batches: return only batches 0 .. cycle - 1, again and again, and use no
-     * threads */
+    /* number of batches to return again and again, 0 .. cycle - 1, without threads; 0: do not
+     * repeat batches */
     uint64_t cycle;
     int now; /* 1: use no threads, and make each batch in sgt_feed_next */
     /* number of further sgt_feed_next calls for which a returned batch stays valid; after them, its

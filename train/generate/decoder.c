@@ -28,16 +28,16 @@ struct sgt_decoder {
     const sgt_kernels *k;
     sgt_team team;
     size_t C, H, D, V, tensors;
-    /* (tensors) array: the address of each tensor's elements. They are float32, except that tensors
-     * for which is_product is true are bfloat16 if o.bf16 is set. */
+    /* array with the address of each tensor's elements, which are float32, or bfloat16 if o.bf16 is
+     * set and is_product is true for the tensor */
     void **at;
     sgt_arena arena;
     float *keys, *values; /* (layers, sequences, H, window, D) */
     /* work space for ROWS = SGT_DECODER_ROWS rows: x and ln (ROWS, C), mean and rstd (ROWS) */
     float *x, *ln, *mean, *rstd;
     float *qkv, *att, *y, *wide; /* qkv: (ROWS, 3C); att, y: (ROWS, C); wide: (ROWS, 4C) */
-    /* (ROWS, C) array: output of the last LayerNorm, only for those rows of the decoder run whose
-     * logits are requested */
+    /* (ROWS, C) array: output of the last LayerNorm, only for the rows whose logits are
+     * requested */
     float *last;
     float *scores; /* (threads, window) */
 };

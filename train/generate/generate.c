@@ -21,8 +21,8 @@ double sgt_choose_draw(uint64_t seed, uint64_t sample, uint64_t position)
     return (double)(sgt_philox_u64(seed, position, DOMAIN + sample) >> 11) * 0x1p-53;
 }
 
-/* Return the index of the largest logit, or the lowest such index if logits are equal. Return n if
- * the largest logit is not finite or if any logit is NaN. */
+/* Return the index of the largest logit, or the lowest of several such indexes. Return n if the
+ * largest logit is not finite or if any logit is NaN. */
 static size_t largest(const float *logits, size_t n)
 {
     size_t best = 0;

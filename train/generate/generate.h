@@ -95,7 +95,7 @@ uint64_t sgt_decoder_bytes(const sgt_decoder *d);
 
 typedef struct sgt_choice {
     /* divisor of the logits before softmax; 0: always choose the id with the largest logit, or the
-     * lowest such id */
+     * lowest of several such ids */
     double temperature;
     /* Number of most likely ids among which a token is chosen; 0: all ids. Ids whose logit equals
      * that of the last of them are included, too. */

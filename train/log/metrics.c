@@ -119,7 +119,7 @@ uint64_t sgt_memory_peak(void)
 
 uint64_t sgt_memory_resident(void)
 {
-    /* /proc/self/statm has one line of numbers: virtual pages, resident pages, ... */
+    /* /proc/self/statm has one line of numbers: virtual pages, resident pages, and others */
     char line[128] = "", *at;
     FILE *f = fopen("/proc/self/statm", "re");
     if (f && !fgets(line, sizeof line, f)) line[0] = 0;

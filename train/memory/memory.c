@@ -35,14 +35,14 @@ typedef struct sizing {
     /* bytes that the process uses before it opens the data and the backend; 0 if `room` is the
      * memory of a GPU, which does not contain these bytes */
     uint64_t program;
-    /* limit for the run's memory, in bytes: --memory-limit or, without it, the free memory;
+    /* limit for the run's memory, in bytes: --memory-limit or, if that is not set, the free memory;
      * UINT64_MAX: unknown */
     uint64_t room;
     /* bytes of memory for the copy of parameters and moments from which a background thread writes
      * checkpoints */
     uint64_t copy;
     int evaluates;
-    /* (layers) array for --recompute auto: for each layer, the sgt_recompute that is being tried;
+    /* for --recompute auto, an array with the sgt_recompute that is being tried for each layer;
      * NULL: all layers use o.recompute */
     uint8_t *levels;
 } sizing;
@@ -190,7 +190,7 @@ uint64_t sgt_memory_for_data(const sgt_trainer *t)
 
 /* ---- available memory ---- */
 
-/* Set *x on every rank to the largest value of any rank. */
+/* Set *x on every rank to the largest of the ranks' values of *x. */
 static int find_largest(const sgt_trainer *t, double *x, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;

@@ -291,8 +291,8 @@ static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *f
 {
     json_t *json = state_json(s, files);
     char path[SGT_PATH], *text = NULL;
-    /* Fail if there is no memory for one of the following members. Otherwise state.json would lack
-     * this member, and nobody would notice. */
+    /* Fail if there is no memory for one of the members added below. Otherwise state.json would
+     * lack this member, and nobody would notice. */
     int rc = SGT_OK, bad = !json;
     if (!bad && s->skipping)
         bad |= json_object_set_new(json, "spikes", outliers_json(&s->scaler.outliers));

@@ -41,7 +41,8 @@ struct sgt_run {
     uint64_t best;
     double best_loss;
     char last[LINE]; /* last line of the log */
-    /* log lines that could not be written to the file yet, one after another: `waits` bytes */
+    /* log lines that could not yet be written to the file, one after another; `waits` bytes in
+     * all */
     char *waiting;
     size_t waits, room;
 };
@@ -200,7 +201,7 @@ int sgt_run_rotate(const sgt_run *r, uint64_t last, uint64_t keep, sgt_error *er
     return rc;
 }
 
-/* Return whether `name` is a temporary file, or a temporary folder of an interrupted save. */
+/* Return whether `name` is a temporary file or the temporary folder of an interrupted save. */
 static int is_leftover(const char *name)
 {
     static const char *const begins[] = {WORK_PREFIX,     "latest.",       "best.",

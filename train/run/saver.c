@@ -25,9 +25,9 @@ typedef struct copy {
 struct sgt_saver {
     const sgt_trainer *t;
     copy copy;
-    /* number of states to copy (see states_of); reads of the other states return zeros */
+    /* number of states to copy (see states_of); reads of any other state return zeros */
     int states;
-    /* 1: a notice that there is no memory for the copy has been given; it is given only once */
+    /* 1: the notice that there is no memory for the copy has been given, which happens only once */
     int said;
     int track;
     pthread_t thread;
