@@ -45,8 +45,8 @@ size_t sgt_bpe_scan_32(const sgt_vocab *v, const uint8_t *s, size_t n, void *ids
  * The tokens of the two parts, joined, are then those of the whole piece, because a sequence of
  * tokens that fit is the encoding of its bytes. */
 
-/* maximum token length in bytes: sgt_extent_cut finds no cut if the vocabulary has a longer
- * token */
+/* maximum token length in bytes: with a longer token in the vocabulary, sgt_extent_cut returns 0
+ * (no cut found) */
 #define SGT_EXTENT_TOKEN 1024
 
 /* Find a safe cut (see sgt_rule_cut) inside the longest piece of the n bytes at `text`. Return its

@@ -71,8 +71,8 @@ static uint32_t merged_by(const void *pairs, uint32_t left, uint32_t right)
     return sgt_pair(pairs, left, right);
 }
 
-/* Return 1 if the two tokens fit: if just the joined bytes of these two are encoded, no merge
- * crosses the border between them. */
+/* Return 1 if the two tokens fit: merging the joined bytes of both gives the same two tokens
+ * again. */
 static int fit(const sgt_vocab *v, uint32_t left, uint32_t right)
 {
     return sgt_stay_apart((const uint32_t(*)[2])v->halves, merged_by, &v->pairs, left, right);
@@ -278,13 +278,13 @@ static size_t in_sight(const uint8_t *text, size_t n)
 {
     size_t m = n > 4 ? n - 4 : 0, low = m > 3 ? m - 3 : 0;
     while (m > low && (text[m] & 0xC0) == 0x80) m--;
-    /* If all four bytes before n are continuation bytes, the last of them belongs to no lead byte
-     * and counts as a character. */
+    /* If text[n - 7 ... n - 4] are all continuation bytes, the last of them belongs to no lead
+     * byte, which has at most three, and counts as a character of its own. */
     return (text[m] & 0xC0) == 0x80 && n > 4 ? n - 4 : m;
 }
 
-/* Find the longest piece of the n bytes at `text`. Return its length, and set *from to its
- * start. */
+/* Find the longest piece (pre-token) in the n bytes at `text`. Return its length, and set *from to
+ * its start. */
 static size_t longest_piece(const sgt_rule *r, const uint8_t *text, size_t n, size_t *from)
 {
     sgt_splitter sp = sgt_splitter_by(r, text, n);

@@ -206,8 +206,8 @@ INLINE ranks16 load_ranks(const sgt_id *ranks, const sgt_id *beyond)
     return _mm256_or_si256(r, _mm256_loadu_si256((const __m256i *)(const void *)beyond));
 }
 
-/* Return v with the element at index i set to x. `bit` must be 1 << i: some CPU levels use the
- * mask, the others the index. */
+/* Return v with the element at index i set to x. `bit` must be 1 << i: depending on the CPU, the
+ * function uses `bit` or `i`. */
 INLINE ranks16 set_lane(ranks16 v, uint32_t bit, uint32_t i, uint32_t x)
 {
 #if defined(__AVX512BW__)
@@ -347,7 +347,7 @@ INLINE uint32_t merge_step(merging *g, int j, const sgt_vocab *v)
     uint32_t after = alive & -(2 * bit), gone = after & -after,
              next = _tzcnt_u32(after & (after - 1));
     uint32_t before = 31 - _lzcnt_u32((alive & (bit - 1)) | 1);
-    /* if no token is left in the word, `next` is 32, which is beyond ids[]: make it 0 */
+    /* if `after` has only one bit set or none, `next` is 32, which is beyond ids[]: make it 0 */
     if (LONG_WORDS) next &= 31;
     sgt_id *ids = g->ids[j];
     ids[at] = (sgt_id)best;
@@ -513,8 +513,7 @@ INLINE void keep(sgt_words *w, size_t missing)
         uint8_t *p = w->table + w->places[i];
         if (k->high == NEVER.high) continue;
         if (count >> COUNT_SHIFT <= most) tagged[k->high != 0] |= count & ~KEY_MASK;
-        /* The batch contains this word more than once, and an earlier occurrence has just been
-         * stored. */
+        /* Skip a word that is already stored, because it occurs more than once in the batch. */
         if (!memcmp(p, tagged, size / 2)) continue;
         memcpy(p + size, p, size);
         memcpy(p, tagged, size / 2);

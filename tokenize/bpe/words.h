@@ -34,7 +34,8 @@
 #define SGT_UNIT_BITS 20
 #define SGT_LONG_UNITS(width) ((size_t)1 << ((width) == 4 ? SGT_UNIT_BITS : 16))
 #define SGT_LONG_SETS(width) (SGT_LONG_UNITS(width) / 8)
-#define SGT_MARKS 4096    /* number of dead ends that an encoder can remember (see `marks`) */
+/* number of elements of sgt_words.marks, which lists offsets that lead to no encoding */
+#define SGT_MARKS 4096
 #define SGT_WORDS 320     /* most words in a batch */
 #define SGT_WORD_SHORT 7  /* maximum word length in bytes for the table's first part */
 #define SGT_WORD_BYTES 15 /* most bytes of a word in the table */
@@ -88,9 +89,11 @@ struct sgt_words {
     /* number of 16-byte units used since the cache was last emptied, including units that were only
      * counted, for words that did not fit; starts at 1, because unit 0 is not used */
     size_t long_used;
-    uint8_t *table; /* SGT_WORD_TABLE bytes, plus 16 readable bytes after them */
+    /* table of encoded words: SGT_WORD_TABLE bytes, then 16 bytes of padding for wide reads */
+    uint8_t *table;
     sgt_word_key keys[SGT_WORDS];
-    uint32_t places[SGT_WORDS]; /* byte offset of each word's line in `table` */
+    /* byte offset in `table` of each word's line, a bucket of two entries */
+    uint32_t places[SGT_WORDS];
     /* pointer to each word's result, in `table` or in `merged`: an 8-byte integer whose upper four
      * bits are the number of ids, then the ids */
     const uint8_t *found[SGT_WORDS];
@@ -103,7 +106,8 @@ struct sgt_words {
      * is stored as marks[x % SGT_MARKS] = x. Offsets are counted over all pieces, so a mark of an
      * earlier piece never equals an offset in this piece. */
     uint64_t *marks;
-    /* offset of the next piece's first byte, counted over all pieces as in `marks`; starts at 1 */
+    /* offset of the next long piece's first byte, counted over all long pieces (see `marks`);
+     * starts at 1, because a mark of 0 stands for none */
     uint64_t place;
 };
 
