@@ -35,7 +35,7 @@ typedef struct walk {
     int out_exists;
     struct stat out_stat;
     char *out_real; /* real path of the output folder; NULL if unknown */
-    int listed;     /* 1 if the current INPUT comes from a list (@LIST) */
+    int listed;     /* 1 while inputs that a list file (@LIST) names are examined */
     /* number of skipped files without a notice of their own: [0] files that are not text, [1]
      * truncated Parquet files */
     uint64_t more[2];
@@ -94,7 +94,7 @@ typedef struct beginning {
     uint8_t *text, *scratch; /* scratch has the same size as text */
     size_t n;
     int whole; /* 1: `text` is the whole stream */
-    int last;  /* 1: decide the form by these bytes only; 0: SGT_FORM_MORE may ask for more bytes */
+    int last;  /* 1: decide by these bytes; 0: SGT_FORM_MORE may be returned to ask for more */
 } beginning;
 
 /* Return the form (sgt_form) of a text whose first line begins with a brace at `at`. */
@@ -367,8 +367,8 @@ static int is_hidden(const char *name)
            !strcmp(name, "_common_metadata");
 }
 
-/* Return 1 if `path` is the output folder. If `follow` is set, also return 1 if the path's real
- * path is inside the output folder. */
+/* Return 1 if `path` is the output folder. If `follow` is set, also return 1 if `path`, with
+ * symbolic links resolved, is inside the output folder. */
 static int is_out(const walk *w, const char *path, const struct stat *st, int follow)
 {
     if (!w->out_exists) return 0;
@@ -386,8 +386,8 @@ static int is_link(const char *path)
     return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
 }
 
-/* Entries skipped in an INPUT folder for one reason: their number, and the path of the first
- * one. */
+/* Number of entries of an input folder that were skipped for the same reason, and the path of the
+ * first one. */
 typedef struct left {
     uint64_t count;
     char *first;
@@ -497,7 +497,7 @@ static int list_path(walk *w, const char *input)
 static int list_paths(walk *w, const char *list, FILE *f)
 {
     /* bytes read from the list but not processed yet; there is room for the longest path and its
-     * end */
+     * line end */
     char text[PATH_MAX + 2];
     size_t n = 0, number = 0, found = 0;
     int ends = '\n', rc = SGT_OK;

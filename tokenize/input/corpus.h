@@ -52,7 +52,8 @@
 
 #define SGT_KEPT_NAMES 16 /* maximum number of fields that --keep-fields accepts */
 
-/* Names of the fields that sources.jsonl copies from each document (--keep-fields; see kept.h). */
+/* Names of the fields that are copied from each document to sources.jsonl (--keep-fields; see
+ * kept.h). */
 typedef struct sgt_kept_names {
     /* all names, each followed by a NUL; allocated with malloc */
     char *text;
@@ -64,9 +65,9 @@ typedef struct sgt_kept_names {
 typedef enum sgt_pack { SGT_PACK_NONE, SGT_PACK_GZ, SGT_PACK_ZST, SGT_PACKS } sgt_pack;
 
 typedef struct sgt_corpus_file {
-    char *path; /* path to open: an INPUT, or INPUT/name; "-" is standard input */
-    /* the file's name in the output, which is the end of `path`: the path below the INPUT folder,
-     * or the last component if the INPUT is a file */
+    char *path; /* path to open: an input, or a file in an input folder; "-" is standard input */
+    /* name of the file in the output, a suffix of `path`: the path below the input folder, or the
+     * last component if the input is a file */
     const char *name;
     uint64_t size; /* bytes; 0 for standard input */
     int64_t mtime; /* modification time in seconds since 1970; 0 for standard input */
@@ -115,13 +116,13 @@ typedef struct sgt_corpus {
     size_t filter_count;
     uint64_t bytes;   /* bytes of all files on disk */
     uint64_t skipped; /* number of files skipped because they are not text */
-    /* 1: skip files that are not text, and refuse standard input that is not text */
+    /* 1: skip files that are not text, and refuse such standard input; 0: read both like text */
     int skip_binary;
     /* 1 if standard input is one of the files; its size is not in `bytes`, and the run cannot be
      * resumed */
     int stream;
-    /* 1 if `bytes` does not tell how much text there is. The reason is that at least one file is
-     * standard input, compressed, filtered or Parquet. */
+    /* 1 if `bytes` does not tell how much text there is, because at least one file is standard
+     * input, compressed, filtered or Parquet */
     int unsized;
 } sgt_corpus;
 
@@ -176,7 +177,7 @@ char *sgt_corpus_line(const sgt_corpus *c, size_t i, uint64_t size, int stamped,
                       const sgt_corpus_counts *counts);
 
 /* Return 1 if a line of sources.jsonl describes a document (kept.h), 0 if it describes a file. The
- * beginning of the line is enough. */
+ * line may be incomplete, because its beginning suffices. */
 int sgt_corpus_is_document(const char *line);
 
 /* ---- what a stream holds ----

@@ -18,12 +18,12 @@
 #include "tokenize/text/utf8.h"
 #include "tokenize/vocab/vocab.h"
 
-/* Text without any other cut point is cut between two tokens (cut_long), but only if it has at
- * least this many bytes. */
+/* minimum size in bytes of text that is cut between two tokens (cut_long) if it has no other cut
+ * point */
 #define LONG_PIECE ((size_t)1 << 20)
 /* maximum size in bytes of a line, and of text that has no cut point */
 #define EXTENT ((size_t)1 << 30)
-/* bytes of text per unit, so that the unit and its ids fit into a CPU's L2 cache */
+/* bytes of text per unit of work, few enough that the text and its ids fit into a CPU's L2 cache */
 #define PIECE ((size_t)256 << 10)
 /* Buffers of a unit that are larger than this many bytes are freed after use; smaller ones are kept
  * for the next unit. A Parquet page, compressed plus uncompressed, usually fits. A new allocation
@@ -32,8 +32,8 @@
 /* Maximum number of files that are opened before they are needed. A filtered file needs two
  * descriptors, and the usual limit for a process is 1,024. */
 #define AHEAD 256
-/* maximum number of files that get a notice that some of their bytes were skipped; further ones are
- * only counted */
+/* maximum number of files for which a notice says that some of their bytes were skipped; further
+ * such files are only counted */
 #define LEFT_SAID 5
 /* number of bytes that sgt_same_hash and read_again read at a time */
 #define CHUNK ((size_t)128 << 10)
@@ -153,7 +153,7 @@ void sgt_unit_trim(sgt_unit *u)
 
 struct sgt_text_feed {
     sgt_text_feed_options o;
-    sgt_reading r;   /* copy of o.reading, with the fields that the feed fills in itself */
+    sgt_reading r;   /* copy of o.reading, in which the feed sets the remaining fields */
     uint64_t file;   /* index of the current or next file */
     uint64_t offset; /* offset in the current file's stream of the first byte not yet delivered */
     /* Compressed and filtered files that were opened before they are needed. The feed has opened
@@ -421,8 +421,8 @@ static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     int rc = SGT_OK;
     if (l->divides && (*good = last_literal(l, text, n)) > 0) return SGT_OK;
     if (sgt_rule_by(f->r.rule) == SGT_RULE_PCRE2 || n <= from + beyond) return SGT_OK;
-    /* Do not search a literal at the beginning, because it must not be cut. The text after it is
-     * encoded separately. */
+    /* Skip a literal at the beginning, because it must not be cut. The text after it is encoded
+     * separately. */
     text += from;
     n -= from + beyond;
     *good = f->r.normalize > SGT_NORMALIZE_NONE

@@ -67,7 +67,8 @@ typedef struct sgt_reading {
     const sgt_rule *rule;
     /* The feed sets all fields below. */
     sgt_normalize normalize; /* normal form that text is converted to before it is split */
-    sgt_literal literal;     /* end-of-text; if it begins documents, no cut is inside it */
+    /* the end-of-text literal; if it begins documents, text is never cut inside it */
+    sgt_literal literal;
 } sgt_reading;
 
 /* Maximum number of parts that the feed reads into a unit. Without this limit, a unit would never
@@ -81,8 +82,8 @@ typedef struct sgt_reading {
 
 typedef enum sgt_part_kind {
     SGT_PART_TEXT,  /* a document of a text file, or a part of it */
-    SGT_PART_LINES, /* a block of complete JSONL lines, not yet unfolded */
-    SGT_PART_PAGE,  /* rows of a Parquet page, not yet unfolded */
+    SGT_PART_LINES, /* a block of complete JSONL lines, not yet divided into documents */
+    SGT_PART_PAGE,  /* rows of a Parquet page, not yet divided into documents */
     SGT_PART_LINE,  /* the document of one JSONL line */
     SGT_PART_ROW    /* the document of one Parquet row */
 } sgt_part_kind;
@@ -101,7 +102,7 @@ typedef struct sgt_part {
      * block:  hash of only the complete hash blocks among them (source.h)
      * all:    hash of the whole stream, if `closes` is 1 */
     uint64_t hashed, hash, block, all;
-    uint64_t raw; /* bytes read from disk up to the part's end, only for progress */
+    uint64_t raw; /* bytes of the file read from disk up to the part's end; used to show progress */
     /* Range of the part's text in the unit: text[at ... at + length). In a text file, it ends where
      * the part ends. A literal at the part's beginning may be left out. */
     size_t at, length;
@@ -131,13 +132,12 @@ typedef struct sgt_part {
         struct {
             /* number of lone surrogates in the line, each replaced by U+FFFD */
             uint64_t surrogates;
-            /* offset and length, in the unit's `kept`, of the JSON text with this document's fields
-             * for --keep-fields */
+            /* offset and length, in the unit's buffer `kept`, of the JSON text of the fields that
+             * --keep-fields copies from this document */
             size_t kept, kept_length;
         } line;
         struct {
-            /* index of the row in its file, by which other columns of the row are found
-             * (--keep-fields) */
+            /* index of the row in its file, by which its other columns are found (--keep-fields) */
             uint64_t number;
         } row;
     };
@@ -149,7 +149,7 @@ typedef struct sgt_bad_line {
     /* file: index of the file; byte: position of the error in the line or string, from 1, or 0 if
      * no single byte is wrong */
     uint64_t file, byte;
-    const char *why; /* reason why it is bad; NULL if there is no bad line */
+    const char *why; /* reason why the line or row is bad; NULL: the unit has no bad line or row */
 } sgt_bad_line;
 
 /* Return the error for a bad line or row, whose number is `line` (from 1). */
@@ -164,20 +164,20 @@ typedef struct sgt_unit {
     const sgt_reading *reading; /* settings of the feed that filled the unit */
     uint8_t *text;
     size_t used, room; /* used: bytes used in `text`; room: bytes allocated for it */
-    /* parts: the unit's parts; folded: the parts as they were before unfolding, with blocks of
-     * lines and pages instead of documents */
+    /* parts: the unit's parts; folded: the parts as they were before blocks of lines and pages were
+     * divided into documents */
     sgt_part *parts, *folded;
     size_t count, part_room, folded_room;
-    struct sgt_parquet_page *pages; /* Parquet pages that the folded parts refer to (parquet.h) */
+    struct sgt_parquet_page *pages; /* Parquet pages to which parts of kind SGT_PART_PAGE refer */
     size_t page_count, page_room;
     size_t unpacked; /* sum of the estimated uncompressed sizes in bytes of the rows in `pages` */
-    char *ids;       /* ids of all parts, of the vocabulary's width */
+    char *ids;       /* token ids of all parts, each as wide as the vocabulary's ids */
     size_t id_count, id_room;
     /* scratch buffer: for decoding JSON strings, and for text in which U+FFFD replaces ill-formed
      * units */
     uint8_t *scratch;
     size_t scratch_room;
-    /* JSON text with the fields for --keep-fields of all JSONL lines of the unit (kept.h) */
+    /* JSON text of the fields that --keep-fields copies from the unit's JSONL lines (kept.h) */
     char *kept;
     size_t kept_used, kept_room;
     sgt_normalizer normal; /* memory for normalizing text */
@@ -233,8 +233,8 @@ typedef int sgt_part_work(void *worker, sgt_unit *u, sgt_part *p, const uint8_t 
  * ill-formed UTF-8 sequences, and record the positions of the first ones in u->invalid. */
 int sgt_unit_work(sgt_unit *u, sgt_part_work *work, void *worker, sgt_error *err);
 
-/* Encode a part and append its ids to the unit's ids (an sgt_part_work). `encoder` points to a
- * pointer to the thread's sgt_encoder. */
+/* Encode a part, and append its ids to the unit's ids. This function is an sgt_part_work, whose
+ * `worker` here points to a pointer to the thread's sgt_encoder. */
 int sgt_part_encode(void *encoder, sgt_unit *u, sgt_part *p, const uint8_t *text, size_t n,
                     sgt_error *err);
 
@@ -252,8 +252,8 @@ typedef struct sgt_text_feed_options {
     sgt_reading reading;
     /* number of bytes of text per unit; a unit is longer only if its text cannot be cut */
     size_t piece;
-    /* a stop in addition to the one in the options; if either is requested, waiting for a stream's
-     * next bytes ends with SGT_ESTOPPED */
+    /* a second stop request, besides the one in the options: if either is set, waiting for a
+     * stream's next bytes ends with SGT_ESTOPPED */
     const sgt_stop *cancel;
     /* Text without any other cut point is cut between two tokens, but only if it has at least this
      * many bytes. 0: 1 MiB. */

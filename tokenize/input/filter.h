@@ -24,7 +24,7 @@ typedef struct sgt_filter {
     char *words;  /* words of the command, one after another, each followed by a NUL */
     int count;    /* number of words */
     int lines;    /* 1: the command prints JSONL */
-    /* 1 if the user has stated the output format, as text: or jsonl: before the command */
+    /* 1 if the filter states its output format, with text: or jsonl: before the command */
     int told;
 } sgt_filter;
 

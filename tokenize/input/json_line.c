@@ -54,7 +54,7 @@ static uint8_t *after_plain(uint8_t *s)
 #endif
 }
 
-/* Value of each hex digit plus 1; 0 for other bytes. */
+/* For each byte that is a hex digit, its value plus 1; for all other bytes, 0. */
 static const uint8_t hex_digits[256] = {
     ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
     ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
@@ -73,7 +73,7 @@ static unsigned hex4(const uint8_t *s)
 }
 
 /* Return the character that the escape \c stands for. Return 0 for \u, which needs more digits, and
- * if JSON has no such escape. */
+ * for escapes that JSON does not have. */
 static uint8_t simple_escape(uint8_t c)
 {
     static const uint8_t table[256] = {['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
@@ -87,8 +87,7 @@ typedef struct scan {
     const sgt_json_path *path;
     const char *why; /* reason why the line is bad; NULL if no error was found */
     size_t depth;    /* number of open objects and arrays */
-    /* number of open objects that lie on the path to the field, counted from the outermost
-     * object */
+    /* number of open objects, from the outermost inwards, that are on the path to the field */
     size_t matched;
     /* The field's value, of any type. value: its beginning, or NULL if it has not been reached;
      * value_end: its end, or NULL if it was not read completely. */

@@ -121,7 +121,7 @@ void sgt_kept_rows_close(sgt_kept_rows *r)
     free(r);
 }
 
-/* Read pages of a column, until the current page is the one that contains the row. */
+/* Read pages of a column up to the one that contains the row. */
 static int go_to(column *c, const sgt_corpus_file *f, uint64_t row, sgt_error *err)
 {
     while (row >= c->first + c->count) {
@@ -197,8 +197,8 @@ static int put_value(sgt_kept_rows *r, column *c, uint64_t row, sgt_error *err)
     return rc;
 }
 
-/* Set *json[*n] to a JSON object with the fields of a row; the text is valid until the next call.
- * Rows must be requested in ascending order. */
+/* Set *json to a JSON object with the fields of a row, and *n to its length. The text is valid
+ * until the next call. Rows must be requested in ascending order. */
 static int write_row(sgt_kept_rows *r, uint64_t row, const char **json, size_t *n, sgt_error *err)
 {
     int rc = SGT_OK;

@@ -23,8 +23,8 @@ int sgt_kept_names_set(sgt_kept_names *k, const char *list, sgt_error *err);
  * u->scratch must have room for the line. */
 int sgt_kept_line(const sgt_kept_names *k, uint8_t *line, sgt_unit *u, sgt_part *p, sgt_error *err);
 
-/* A reader of the fields to keep in the rows of a Parquet file. Only one thread at a time may use
- * it. */
+/* A reader of the columns of a Parquet file that --keep-fields names. Only one thread at a time may
+ * use it. */
 typedef struct sgt_kept_rows sgt_kept_rows;
 void sgt_kept_rows_close(sgt_kept_rows *r); /* NULL is allowed */
 

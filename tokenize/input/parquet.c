@@ -12,7 +12,8 @@
 #include "tokenize/input/source.h"
 
 #define DEPTH 64 /* maximum nesting depth of the schema and of skipped values */
-/* level encoding RLE, the only one supported; assumed if a page's header states none */
+/* the encoding RLE for definition levels, the only one supported; assumed if a page's header states
+ * none */
 #define RLE 3
 #define LISTED 240    /* maximum size in bytes of the list of column names in an error */
 #define PATH 4096     /* maximum length in bytes of a column's path, "group.group.column" */
@@ -52,7 +53,8 @@ struct sgt_parquet {
     sgt_source *source;
     uint64_t meta_at; /* offset of the metadata in the file */
     row_group *groups;
-    /* count: number of row groups, without the sentinel; room: number allocated */
+    /* count: number of row groups, not counting the last element, which marks the end; room: number
+     * of elements allocated for `groups` */
     size_t count, room;
     sgt_parquet_column column;
     /* group: index of the current row group; end: index of the row group after the last one to
@@ -317,7 +319,7 @@ static int find_column(walk *w, const sgt_parquet *p, sgt_error *err)
     if (type != THRIFT_STRUCT) w->t->wrong = 1;
     read_tree(w, 0, 0, 0, 0);
     if (w->t->wrong || w->t->cut) return SGT_OK;
-    /* strings are columns of bytes, except those that store decimals as bytes */
+    /* byte columns hold strings, unless they store decimals */
     const int there = w->column != NONE, good = w->type == SGT_PARQUET_BYTES
                                                     ? !(kept && w->converted == DECIMAL)
                                                     : kept && sgt_parquet_width((int)w->type) &&
@@ -472,7 +474,7 @@ static const char *parse_head(sgt_parquet_head *h, const uint8_t *p, size_t n, i
                           {5, THRIFT_STRUCT, .place = &data},
                           {7, THRIFT_STRUCT, .place = &data}, /* the header of a dictionary page */
                           {8, THRIFT_STRUCT, .place = &data2}};
-    /* data pages and dictionaries use the same ids for the fields needed here */
+    /* the headers of data pages and dictionary pages use the same ids for the fields needed here */
     const field fields[] = {
         {1, .number = &rows}, {2, .number = &encoding}, {3, .number = &level_encoding}};
     const field fields2[] = {{1, .number = &rows},
@@ -757,8 +759,8 @@ static int add_page(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, uint
     return SGT_OK;
 }
 
-/* Advance past the page at p->at, which has the header *h and `rows` rows, and add its hash to
- * p->hash unless an earlier run's hash covers it. */
+/* Advance past the page at p->at, which has the header *h and `rows` rows. Add its hash to p->hash,
+ * unless the hash of an earlier run covers the page. */
 static void pass_page(sgt_parquet *p, const sgt_parquet_head *h, uint64_t rows)
 {
     p->at += h->size + h->packed;

@@ -110,7 +110,7 @@ typedef struct sgt_parquet_head {
     size_t size;        /* bytes of the head itself */
     size_t packed;      /* bytes of the page as stored, which follow the header */
     size_t unpacked;    /* bytes of the page when unpacked */
-    uint64_t rows;      /* number of rows, or of strings in a dictionary */
+    uint64_t rows;      /* number of rows in a data page, or of strings in a dictionary page */
     int encoding;       /* encoding of the strings */
     int level_encoding; /* encoding of the definition levels in data pages of version 1 */
     /* data pages of version 2: size in bytes of the definition levels, which precede the strings */
@@ -142,7 +142,7 @@ typedef struct sgt_parquet_page {
     sgt_parquet_shared *whole;
 } sgt_parquet_page;
 
-/* in sgt_parquet_string.at: the row is null */
+/* value of sgt_parquet_string.at for a row that is null */
 #define SGT_PARQUET_NULL SIZE_MAX
 typedef struct sgt_parquet_string {
     size_t at, length;
@@ -192,7 +192,7 @@ static inline uint64_t sgt_parquet_varint(const uint8_t **at, const uint8_t *end
     return 0;
 }
 
-/* maximum uncompressed size in bytes of a page that a file may state */
+/* maximum uncompressed size in bytes that the header of a page may state */
 #define SGT_PARQUET_PAGE ((size_t)1 << 30)
 #define SGT_PARQUET_PAGE_ROWS ((uint64_t)1 << 22)
 /* Size in bytes that a page, or the text of a unit, rarely exceeds. Memory beyond this size is

@@ -386,7 +386,7 @@ static const char *open_shared(sgt_parquet_shared *s)
 typedef struct decoder {
     const sgt_parquet_page *p;
     sgt_unit *u;
-    size_t at, end; /* range of the page's bytes, in the unit's text, that are not read yet */
+    size_t at, end; /* range of the unit's text with the page's bytes that are not decoded yet */
     /* Scratch memory for three arrays with one element per row:
      * - first: definition levels
      * - second: dictionary indices or string lengths. If a string may share a prefix with the
@@ -540,7 +540,8 @@ static const char *read_split_numbers(decoder *d, sgt_parquet_string *out, size_
 /* Decoders, indexed by the encoding's number in parquet.thrift. */
 static const struct {
     const char *(*read)(decoder *d, sgt_parquet_string *out, size_t n);
-    /* whether the encoding is allowed in columns of strings, and in columns of numbers */
+    /* strings: 1 if the encoding is allowed in columns of strings; numbers: 1 if it is allowed in
+     * columns of numbers */
     int strings, numbers;
 } encodings[ENCODINGS] = {
     [SGT_PARQUET_PLAIN] = {read_plain, 1, 1},

@@ -50,7 +50,7 @@ struct sgt_source {
     const sgt_corpus_file *file;
     /* if either stop is requested, waiting for bytes ends with SGT_ESTOPPED */
     const sgt_stop *stop, *cancel;
-    sgt_stop closing; /* requested while the source is being closed */
+    sgt_stop closing; /* stop request with which closing the source ends its read-ahead thread */
     int fd;           /* descriptor of the file or of standard input; -1 if not open */
     uint64_t at;      /* number of bytes read so far from `fd`, or from the filter's output */
     int filtered;     /* 1: the filter has been started */
@@ -60,7 +60,7 @@ struct sgt_source {
      * completely, and refilled only when all of it has been read. As a result, the bytes delivered
      * from a damaged file do not depend on how the caller reads. (libzstd does not deliver some
      * bytes before the damage; how many depends on how much each call decompresses.) */
-    uint8_t *in, *out; /* buffers for compressed and for decompressed bytes */
+    uint8_t *in, *out; /* in: buffer for compressed bytes; out: buffer for decompressed bytes */
     size_t in_at, in_size, out_at, out_size;
     int in_end; /* 1 if the file ends after the bytes in `in` */
     z_stream gz;
@@ -70,7 +70,8 @@ struct sgt_source {
     int inside;
     /* offset in the file at which the last gzip member ended; 0 if none has ended */
     uint64_t member_end;
-    /* 1 if another gzip member directly follows the last one, without padding */
+    /* 1 if the bytes after the last complete gzip member begin like another member, without padding
+     * between the two */
     int next;
     /* 1 if the stream ends after the bytes in `out`. If `failure` is set, it is reported after
      * those bytes. */
@@ -160,7 +161,8 @@ static int check_end(sgt_source *s, int *end, sgt_error *err)
         f->path, f->size, s->at > f->size ? "more" : "fewer");
 }
 
-/* Read from the file, standard input or the filter into p[*n ... want), and advance *n. */
+/* Read from the file, standard input or the filter into the buffer p, from index *n up to `want`,
+ * and advance *n. */
 static int read_file(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err)
 {
     const sgt_corpus_file *f = s->file;

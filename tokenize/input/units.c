@@ -12,8 +12,8 @@
 
 typedef struct place {
     sgt_unit unit;
-    /* 1 from when a thread has processed the unit, or failed to, until the caller has finished with
-     * it; guarded by `lock` */
+    /* 1 once a thread has processed the unit, or failed to; 0 again once the caller has finished
+     * with it; guarded by `lock` */
     int done;
     int rc; /* 0: the entry holds a unit; 1: the feed has ended; negative: an error */
     sgt_error err;

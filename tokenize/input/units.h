@@ -19,8 +19,9 @@ typedef struct sgt_units sgt_units;
 typedef struct sgt_units_job {
     /* options of the feed; `threads` must be at least 1, and sgt_units_start sets `cancel` */
     sgt_text_feed_options feed;
-    sgt_part_work *work; /* function that each thread calls with its worker */
-    /* array of feed.threads workers, of worker_size bytes each; it must outlive the threads */
+    sgt_part_work *work; /* function that the threads call for each part of a unit */
+    /* array with one worker (the state of a thread, passed to `work`) of worker_size bytes for each
+     * of the feed.threads threads; it must outlive them */
     void *workers;
     size_t worker_size;
 } sgt_units_job;
