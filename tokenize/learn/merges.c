@@ -85,7 +85,7 @@ int sgt_pieces_add_all(sgt_pieces *p, const sgt_pieces *other, sgt_error *err)
 
 /* ---- training ---- */
 
-/* A pair of two ids of 20 bits each: left << 20 | right. */
+/* The key of a pair of ids, with 20 bits for each id: left << 20 | right. */
 typedef uint64_t pair_key;
 
 typedef struct pair {

@@ -38,7 +38,8 @@ typedef struct counter {
 
 /* ---- a unit's pieces ---- */
 
-/* Count the pieces of a part (an sgt_part_work), and add the number of pieces to u->id_count. */
+/* Count the pieces (pre-tokens) of a part, and add their number to u->id_count. This function is an
+ * sgt_part_work. */
 static int count_part(void *counter_, sgt_unit *u, sgt_part *p, const uint8_t *text, size_t n,
                       sgt_error *err)
 {
