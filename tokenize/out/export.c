@@ -15,7 +15,8 @@
 #include "tokenize/out/writer.h"
 
 #define BUFFER ((size_t)1 << 18) /* bytes written at a time */
-#define UINT16 8                 /* Megatron-LM's codes for the types of token ids */
+/* Megatron-LM's codes for token ids of 16 bits and of 32 bits */
+#define UINT16 8
 #define INT32 4
 
 const char *const sgt_layout_names[] = {"sgt", "megatron", "nanogpt", "npy"};

@@ -24,7 +24,7 @@
 
 typedef struct sgt_export {
     sgt_made *set;    /* a complete set in our own layout */
-    const char *work; /* folder for the new files, which the caller has locked */
+    const char *work; /* folder, locked by the caller, for the new files */
     sgt_layout layout;
     const sgt_stop *stop;
     /* called at intervals with the number of tokens written so far; may be NULL */

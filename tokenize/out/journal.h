@@ -32,8 +32,8 @@ typedef struct sgt_checkpoint {
     /* number of lines (Parquet: rows) of input file `file` that have been read so far */
     uint64_t line;
     uint64_t all_documents, all_bytes, all_invalid, all_bad, all_surrogates;
-    /* hash of the stream of `file` up to `offset`: the fields of sgt_part with these names, from
-     * which a later run can continue hashing */
+    /* hash of the stream of `file` up to `offset`, from which a later run can continue; copied from
+     * the fields of sgt_part with the same names */
     uint64_t hashed, hash, block;
     /* number of times that <|endoftext|> occurred in the text and was encoded as ordinary text */
     uint64_t all_literals;

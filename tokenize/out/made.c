@@ -47,8 +47,7 @@ struct sgt_made {
     uint64_t at;
     size_t n;
     size_t open; /* number of open shards */
-    /* for each document of the shard `indexed`: position of its first token, from the shard's
-     * .idx */
+    /* position of the first token of each document in the shard `indexed`, from the shard's .idx */
     uint64_t *starts;
     const shard *indexed; /* shard whose document index is in `starts`; NULL: none */
 };

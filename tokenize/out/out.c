@@ -21,7 +21,8 @@
 #include "tokenize/vocab/vocab.h"
 
 #define MEGATRON_INDEX 42 /* size in bytes of a Megatron-LM index without documents (megatron.h) */
-#define SET "set"         /* name of the subfolder of .work for sgt_out.shards */
+/* subfolder of .work for shards that will be converted to another layout */
+#define SET "set"
 /* maximum number of attempts to create .work. Each attempt fails if another process removes the
  * output folder at the same moment. */
 #define MOST_TRIES 1000
@@ -203,13 +204,13 @@ typedef struct known {
     FILE *sources;
     /* position at which the earlier run was interrupted; NULL if its set is complete */
     const sgt_checkpoint *now;
-    /* (SGT_CORPUS_LINE): what the earlier run recorded about the current input. It includes a hash
-     * if that run read this input to its end. */
+    /* buffer of SGT_CORPUS_LINE bytes with what the earlier run recorded about the current input,
+     * including a hash if that run read the input to its end */
     char *line;
 } known;
 
-/* Read the next line that describes an input file into line[SGT_CORPUS_LINE]. Set line to "" at the
- * end of the list. */
+/* Read the next line that describes an input file into `line`, a buffer of SGT_CORPUS_LINE bytes.
+ * At the end of the list, set it to "". */
 static void next_line(char *line, FILE *f)
 {
     do
@@ -389,8 +390,8 @@ static int may_resume(const sgt_journal *j, const sgt_out_request *r, const char
                       sgt_error *err)
 {
     int rc = compare_run(j, r, work, err);
-    /* if there are neither complete shards nor parts, starting over loses no work, so do not
-     * fail */
+    /* if neither a complete shard nor the part of any rank exists, starting over loses no work, so
+     * do not fail */
     return rc < 0 && j && sgt_journal_empty(j) && !has_rank(work, "part-") ? 0 : rc;
 }
 
@@ -491,7 +492,8 @@ static int at_work(const sgt_out_request *r, int rank, sgt_error *err)
 static void remove_work(sgt_out *o)
 {
     char path[SGT_PATH];
-    /* if this run has lost the folder, or .work cannot be emptied, leave .work to the next run */
+    /* if this run no longer owns the folder, or .work cannot be emptied, leave .work to the next
+     * run */
     if (sgt_out_check(o, NULL) < 0 || empty_work(o->work, NULL) < 0) return;
     unlink(sgt_path(path, o->work, "owner"));
     /* after this, another run may create a new lock and claim the folder */
@@ -508,7 +510,8 @@ static void remove_work(sgt_out *o)
 static int check_folder(const sgt_out_request *r, sgt_error *err)
 {
     struct stat st;
-    /* Entries that an empty folder may have. Another rank may be creating .work right now. */
+    /* Entries with which the folder still counts as empty. Another rank may be creating .work right
+     * now. */
     static const char *const harmless[] = {"lost+found", ".work"};
     /* Files that show that the folder holds a set. The last two are only looked for if the request
      * has no corpus: it would add its files to these shards, even if no journal or manifest lists
@@ -524,7 +527,8 @@ static int check_folder(const sgt_out_request *r, sgt_error *err)
         return sgt_fail(err, SGT_EIO, "%s: OUT is a file, not a folder (name another OUT)",
                         r->path);
     if (r->force || (r->corpus ? taken : !taken && has_file(r->path, ".work")))
-        /* the folder holds only what earlier requests of this kind have left there */
+        /* accept the folder: it may be overwritten, or holds what an earlier request of this kind
+         * left */
         return SGT_OK;
     if (taken)
         return sgt_fail(
@@ -601,8 +605,8 @@ static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     return r->journal_options ? sgt_journal_commit(o->journal, &o->journal->now, err) : SGT_OK;
 }
 
-/* Move the file `name` back to .work, so that this run can continue it, if an earlier run moved it
- * to the output folder while it completed the set. */
+/* If an earlier run, while completing the set, moved the file `name` to the output folder, move it
+ * back to .work, so that this run can continue it. */
 static int move_back(const sgt_out *o, const char *name, sgt_error *err)
 {
     if (has_file(o->work, name) || !has_file(o->path, name)) return SGT_OK;

@@ -83,8 +83,8 @@ typedef struct sgt_out {
     sgt_journal *journal;
 } sgt_out;
 
-/* Return 1 if `folder` has an entry other than the `count` names. A folder that does not exist has
- * no entries. */
+/* Return 1 if `folder` has an entry that is not among the `count` entries of `names`. A folder that
+ * does not exist has no entries. */
 int sgt_out_holds_other_than(const char *folder, const char *const *names, size_t count);
 int sgt_out_is_begun(const char *out); /* returns 1 if OUT holds a set, complete or not */
 

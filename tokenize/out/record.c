@@ -26,15 +26,16 @@
 #include "tokenize/out/writer.h"
 #include "tokenize/pipeline.h"
 
-#define RECORDS 2048                     /* number of document records in the write buffer */
+/* number of document records that fit into the write buffer */
+#define RECORDS 2048
 #define SOURCES_BUFFER ((size_t)1 << 16) /* size in bytes of the write buffer for sources.jsonl */
 
 /* ---- documents.sgt: a record of each document, appended when the document ends ---- */
 
 typedef struct digests {
     sgt_sink file;
-    /* hash of the text that was added so far, if the current document has several parts; NULL if no
-     * document records are written */
+    /* running hash of the current document's text, used if the document has several parts; NULL if
+     * no document records are written */
     XXH3_state_t *hash;
     uint64_t length;
 } digests;
@@ -79,7 +80,7 @@ struct sgt_record {
     sgt_sink sources;
     sgt_checkpoint now;
     uint64_t tokens; /* number of tokens recorded so far in both splits; used to show progress */
-    /* total size on disk, in bytes, of the input files that have been recorded to their end */
+    /* total size on disk, in bytes, of the input files that have been recorded completely */
     uint64_t done;
     /* number of bytes that were read so far from the current input file on disk */
     uint64_t reading;
@@ -88,7 +89,7 @@ struct sgt_record {
      * several documents, it is the value at the start of the first of them: a run can resume only
      * at the start of a line or row. */
     sgt_checkpoint begun;
-    /* number of tokens in the parts that were recorded to their end since `begun` */
+    /* number of tokens in the parts that were recorded completely since `begun` */
     uint64_t begun_tokens;
     /* 1 while recording a document, or a line that holds several documents; 0 between documents */
     int inside;

@@ -10,12 +10,12 @@
 /* File with a record of each document, in the order of the input. It exists in each rank's part if
  * duplicates are to be removed: they are found from these records (dedup.h). */
 #define SGT_DEDUP_FILE "documents.sgt"
-/* bit of `length` that is set if the document is in the validation split */
+/* flag in sgt_dedup_record.length: the document is in the validation split */
 #define SGT_DEDUP_VAL ((uint64_t)1 << 63)
 
 typedef struct sgt_dedup_record {
     uint64_t hash[2]; /* XXH3-128 of the document's text, low half first */
-    /* length of the text in bytes, with the flag SGT_DEDUP_VAL */
+    /* length of the text in bytes, ORed with SGT_DEDUP_VAL if the document is for validation */
     uint64_t length;
 } sgt_dedup_record;
 

@@ -20,8 +20,8 @@
 
 struct sgt_writer {
     sgt_writer_options o;
-    /* index: index of the current shard; tokens, documents: number of tokens in it so far, and of
-     * documents that start in it */
+    /* index: index of the current shard; tokens: number of tokens in it so far; documents: number
+     * of documents that start in it */
     uint64_t index, tokens, documents;
     size_t width; /* bytes of an id */
     /* output files. bin: file of the tokens; its hash covers only the tokens already written out of

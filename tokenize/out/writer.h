@@ -31,7 +31,7 @@ typedef struct sgt_sink {
     int fd; /* descriptor; -1: not open */
     char path[SGT_PATH];
     char *buffer;
-    size_t used, size; /* used: number of bytes in the buffer; size: size of the buffer in bytes */
+    size_t used, size; /* used: number of buffered bytes; size: size of `buffer` in bytes */
     /* running hash of the bytes that were written from the buffer to the file; NULL if no hash is
      * needed */
     struct XXH3_state_s *hash;
@@ -65,7 +65,7 @@ typedef struct sgt_writer_options {
  * the writer. */
 int sgt_writer_open(sgt_writer **out, const sgt_writer_options *o, uint64_t shards, uint64_t tokens,
                     uint64_t documents, sgt_error *err);
-/* leaves unfinished files in the work folder; NULL is allowed */
+/* close the writer, which may be NULL; its unfinished files stay in the work folder */
 void sgt_writer_close(sgt_writer *w);
 
 uint64_t sgt_writer_tokens(const sgt_writer *w); /* tokens in the unfinished shard */
