@@ -39,8 +39,7 @@ static sgt_dedup lay_out(const sgt_made *set)
     return (sgt_dedup){.train = train, .count = BITS + (size_t)(all / 64 + 1)};
 }
 
-/* Return the index of a document's bit in d->words, if all bits of d->words are counted from word 0
- * on. */
+/* Return the position of a document's bit in d->words, counted in bits from word 0. */
 static uint64_t bit_of(const sgt_dedup *d, int split, uint64_t number)
 {
     return 64ull * BITS + (split ? d->train : 0) + number;

@@ -73,7 +73,7 @@ struct sgt_order {
 
 /* ---- the order of the input ---- */
 
-/* Make the next document that is not a duplicate the current one. Return 1 if there is none. */
+/* Advance to the next document that is not a duplicate. Return 1 if there is none. */
 static int next_of_input(sgt_order *o, sgt_error *err)
 {
     if (sgt_stopped(o->r.stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");

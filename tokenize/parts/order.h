@@ -83,7 +83,8 @@ uint64_t sgt_order_tokens(const sgt_order *o); /* Return the number of tokens in
 
 /* Some tokens of one document. */
 typedef struct sgt_order_ids {
-    const void *ids; /* ids, of the width of the set's vocabulary; valid until the next read */
+    /* token ids, as wide as those of the set's vocabulary; valid until the next read */
+    const void *ids;
     size_t count;
     int begins; /* 1 if the first of these tokens begins its document */
 } sgt_order_ids;
