@@ -18,8 +18,8 @@
 typedef struct sgt_normalizer {
     uint8_t *text;
     size_t used, room;
-    /* array of 2 * point_room elements: the decomposed code points of one extent, then scratch
-     * memory for sorting them */
+    /* array of 2 * point_room elements: the decomposed code points of an extent (text that is
+     * normalized as a unit), then scratch memory for sorting them */
     int32_t *points;
     size_t count, point_room;
 } sgt_normalizer;

@@ -128,8 +128,8 @@ static size_t blank_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t at
     return i == n || last == at ? i : last;
 }
 
-/* Return the end of a piece of the form O+[\r\n]*, or O+[\r\n/]* in rules by case (split.h). The
- * first character of the piece ends at i. */
+/* Return the end of a piece that consists of a run of OTHERS, and then [\r\n]* or, if the rule
+ * splits by case, [\r\n/]*. The first character of the piece ends at i. */
 static size_t other_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t i)
 {
     i = run_end(s, n, i, OTHERS);

@@ -92,15 +92,15 @@ typedef struct sgt_splitter {
     /* The fields from here on are private to the code that splits, which reads blocks of 64
      * bytes. */
     size_t (*split)(struct sgt_splitter *s, uint32_t *ends, size_t max);
-    /* Offset at which the piece ends that is being returned in parts. Only used while text is split
-     * one character at a time. */
+    /* End offset of the piece that is being returned in parts. Only used while text is split one
+     * character at a time. */
     size_t end;
     /* Used by the rules other than GPT-2's. base: offset at which the current series of 64-byte
      * blocks began; hard: offset up to which text must be split one character at a time instead. */
     size_t base, hard;
     size_t block; /* offset of the next block */
-    /* bit mask of the previous block's bytes that start a piece and have not been returned as ends
-     * yet */
+    /* bit mask of the previous block's piece starts that have not been returned yet, as the ends of
+     * the pieces before them */
     uint64_t starts;
     sgt_split_carry carry;
     /* Bit masks of the bytes at the start of the next block that continue this block's last

@@ -599,8 +599,8 @@ SPLIT_INLINE size_t split_by(const split_level *level, sgt_splitter *s, uint32_t
     return sgt_split_hard(s, ends, max);
 }
 
-/* Define sgt_split for a CPU level, as `function`. The other functions of a level have the same
- * names in all levels. */
+/* Define `function`, an implementation of sgt_split for one CPU level. The functions of a level
+ * that are not arguments have the same names in all levels. */
 #define SPLIT_LEVEL(function, classify, flatten, cut)                                 \
     static const split_level level = {classify, classify_wide, contractions, flatten, \
                                       cut,      equal_bytes,   upper};                \

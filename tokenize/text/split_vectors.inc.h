@@ -34,8 +34,8 @@ SPLIT_INLINE void classify_ranges(const uint8_t *p, split_block *b)
  * take 16 bytes, two bits per class. The last byte alone determines the position in these 16
  * bytes. */
 typedef struct last_bytes {
-    /* index: which of the group's 16 bytes holds the class; low: that byte's bit that is the low
-     * bit of the class */
+    /* index: which of the group's 16 bytes holds the class; low: mask of the class's low bit in
+     * that byte */
     bytes64 index, low;
 } last_bytes;
 
