@@ -88,7 +88,7 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out)
 typedef struct groups {
     const uint32_t (*halves)[2];
     const uint16_t *factors; /* factor to try first for each group; NULL: try 1 first */
-    /* sizes (count): number of merges per group; head (count) and next (ids): the linked lists */
+    /* sizes: number of merges in each group; head, next: the linked lists */
     uint32_t *sizes, *head, *next;
     uint32_t count, largest;
 } groups;
@@ -170,8 +170,8 @@ int sgt_pairs_make(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, ui
                    const uint16_t *factors, sgt_error *err)
 {
     unsigned log = SLOTS_LOG;
-    /* If some group has no factor, try again with twice as many slots. No trained vocabulary is
-     * known to need a second try. */
+    /* If no factor works for some group, try again with twice as many slots. No trained vocabulary
+     * is known to need a second try. */
     while (end > 1u << (log - 1)) log++;
     for (int tries = 0; tries < 6; tries++) {
         const int rc = try_factors(p, halves, first, end, factors, log++, err);
@@ -399,8 +399,8 @@ static int find_characters(sgt_vocab *v)
 static void set_name(sgt_vocab *v, const char *path)
 {
     const char *end = path + strlen(path), *from;
-    /* a quarter of v->name, because sgt_printable writes a byte that is not printable as four
-     * characters */
+    /* a quarter of the size of v->name, because sgt_printable writes a byte that is not printable
+     * as four characters */
     char name[sizeof v->name / 4];
     while (end > path && end[-1] == '/') end--;
     for (from = end; from > path && from[-1] != '/';) from--;

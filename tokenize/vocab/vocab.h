@@ -26,8 +26,8 @@
  * character for each byte. Printable Latin-1 bytes stand for themselves, and the 68 other bytes are
  * U+0100 to U+0143, in order. */
 
-/* Return the byte of token `id` < 256. Ids are in merge order, in which the printable bytes come
- * first. */
+/* Return the byte that the token `id`, which is below 256, stands for. Ids are in merge order, in
+ * which the printable bytes come first. */
 uint8_t sgt_alphabet_byte(uint32_t id);
 
 /* Decode the n bytes at `text` from the byte alphabet to `out`, which must have room for n bytes.
@@ -185,8 +185,8 @@ struct sgt_vocab {
 
     /* Tokens that no merges produce. A piece becomes such a token only if it has exactly the
      * token's bytes. Therefore a vocabulary with such tokens must not cut inside pieces. */
-    /* hash table of these tokens' public ids plus 1, with `whole_slots` slots, a power of two; NULL
-     * if there are none */
+    /* hash table of the public ids, plus 1, of the tokens that no merges produce; it has
+     * `whole_slots` slots, a power of two; NULL if there are no such tokens */
     uint32_t *wholes;
     size_t whole_slots;
 

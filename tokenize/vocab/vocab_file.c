@@ -163,8 +163,8 @@ typedef struct builder {
     struct waiting {
         uint32_t first, last;
     } * waiting;
-    /* element of a list in `waiting`. late: id of the late token; next: index in `waits` of the
-     * next element, or 0 */
+    /* element of a list in `waiting`. late: id of a token that waits until it can be merged; next:
+     * index in `waits` of the next element, or 0 */
     struct wait {
         uint32_t late, next;
     } * waits;

@@ -82,7 +82,8 @@ static int add_merge(source *s, const char *left, size_t left_n, const char *rig
     return r ? append_merge(s, l, l + r, err) : 1;
 }
 
-/* Append the merge of a line "left right". Return the same as add_merge. */
+/* Append the merge of a line "left right". Return 1 if the line is not a merge in the byte
+ * alphabet, else 0 or a negative SGT_E*. */
 static int add_merge_line(source *s, const char *line, size_t n, sgt_error *err)
 {
     const char *space = memchr(line, ' ', n);
@@ -180,8 +181,8 @@ static int parse_json(source *s, sgt_error *err)
     return sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", t->path, why.line, why.text);
 }
 
-/* Give an added token named "<|unused_ID|>" to every id that has no token, is above the largest
- * ordinary token's id, and is below `size`. */
+/* Add a token "<|unused_ID|>" for each unused id that is below `size` and above the largest id of
+ * an ordinary token. */
 static int fill_ids(sgt_vocab_parts *p, uint32_t size, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -427,8 +428,8 @@ static int read_split(sgt_vocab_parts *p, const json_t *o, sgt_error *err)
         err);
 }
 
-/* Read a ByteLevel, which writes bytes in the byte alphabet. It also splits by GPT-2's rule, unless
- * its use_regex is false. Set *found to 1. */
+/* Read a ByteLevel step of tokenizer.json, which writes bytes in the byte alphabet. It also splits
+ * by GPT-2's rule, unless its use_regex is false. Set *found to 1. */
 static int read_byte_level(sgt_vocab_parts *p, const json_t *o, int *found, sgt_error *err)
 {
     const json_t *regex = json_object_get(o, "use_regex");
