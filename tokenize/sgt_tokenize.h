@@ -160,10 +160,10 @@ typedef struct sgt_tokenize_options {
     /* how to run */
     int force;            /* 1: replace an `out` that is complete or has other options or inputs */
     int threads;          /* at most 1,024; default: sgt_tokenize_threads() */
-    uint32_t rank, ranks; /* index of this process; number of processes that fill `out` */
+    uint32_t rank, ranks; /* rank: index of this process; ranks: number of processes for `out` */
     struct sgt_ranks *joined; /* NULL, except in sgt's own programs */
     sgt_notice notice;        /* called with each notice, one line that is not an error */
-    const sgt_stop *stop;     /* read at intervals; NULL: the call cannot be stopped */
+    const sgt_stop *stop;     /* stop request, read at intervals; NULL: the call never stops */
     /* called at intervals, by one thread at a time; bytes_total is 0 if it is unknown */
     void (*progress)(void *ctx, uint64_t bytes_done, uint64_t bytes_total, uint64_t tokens);
     void *progress_ctx;
@@ -174,12 +174,12 @@ typedef struct sgt_tokenize_result {
     /* tokens in `out` and in its splits; sgt_vocab_train: `tokens` is the vocabulary's size */
     uint64_t tokens, train_tokens, val_tokens;
     uint64_t shards, files, documents, bytes; /* bytes: size of the documents' text */
-    uint64_t skipped, bad_lines; /* skipped: files that are not text; bad lines and rows */
+    uint64_t skipped, bad_lines; /* skipped: non-text files; bad_lines: skipped lines and rows */
     uint64_t duplicates;         /* documents skipped by dedup */
-    /* ill-formed parts of UTF-8; halves of surrogate pairs in JSONL, replaced by U+FFFD */
+    /* invalid_utf8: ill-formed parts; lone_surrogates: in JSONL, each replaced by U+FFFD */
     uint64_t invalid_utf8, lone_surrogates;
     uint64_t eot_literals;     /* occurrences of <|endoftext|> that were encoded as text */
-    uint64_t pieces, distinct; /* sgt_vocab_train: pre-tokens; distinct pre-tokens */
+    uint64_t pieces, distinct; /* only sgt_vocab_train: pre-tokens in all, and distinct ones */
     uint64_t bytes_read;       /* input bytes that this call read; fewer if it resumed a run */
     double seconds;            /* duration without waits for another owner of `out` */
     uint32_t waiting; /* parts that other ranks must complete; if not 0, counts are this rank's */
