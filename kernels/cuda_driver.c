@@ -51,7 +51,8 @@ static int ask(void *library, int *version, int *devices, sgt_error *err)
 
 int sgt_cuda_driver_ask(int *version, int *devices, sgt_error *err)
 {
-    char why[384]; /* not reported, because a machine without a CUDA driver is normal */
+    /* error message, not reported because a machine without a CUDA driver is normal */
+    char why[384];
     void *library = sgt_library_open("libcuda.so.1", RTLD_NOW | RTLD_LOCAL, why, sizeof why);
     if (!library)
         return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA driver: libcuda.so.1 was not found");

@@ -230,7 +230,8 @@ const sgt_kernels *sgt_kernels_level(int level);
  * and C are float32. */
 typedef struct sgt_gemm_shape {
     size_t m, n, k;
-    /* trans_a = 1: A is stored as (k, m); trans_b = 1: B is stored as (n, k) */
+    /* trans_a = 1: A is stored as (k, m), else as (m, k); trans_b = 1: B is stored as (n, k), else
+     * as (k, n) */
     int trans_a, trans_b;
     size_t lda, ldb, ldc;
     int bias;       /* add bias[n] to each row */

@@ -157,7 +157,7 @@ SGT_INLINE void amx_stream(char *p, __m512i x) { _mm512_stream_si512((__m512i *)
 
 /* ---- packing ---- */
 
-/* Pack the matrix x (rows, k) as a left pair; `rows` and k are at most 32. Successive rows of x
+/* Pack the matrix x (rows, k), at most 32 by 32, as a left pair of tiles. Successive rows of x
  * begin `ld` elements apart. */
 SGT_INLINE void amx_pack_rows(char *out, const uint16_t *x, size_t ld, size_t rows, size_t k)
 {
@@ -175,8 +175,8 @@ SGT_INLINE void amx_put_transposed(char *out, __m512i group[W])
     for (int i = 0; i < W; i++) amx_put(out + i * 64, (__m512i)v[i]);
 }
 
-/* Pack a right pair whose columns are rows of x: `rows` rows of k elements each, at most 32 by 32.
- * Rows of x are `ld` elements apart. */
+/* Pack a right pair of tiles whose columns are rows of x: `rows` rows of k elements each, at most
+ * 32 by 32. Rows of x are `ld` elements apart. */
 SGT_INLINE void amx_pack_transposed(char *out, const uint16_t *x, size_t ld, size_t rows, size_t k)
 {
     for (size_t i = 0; i < SIDE; i += W) {
@@ -187,8 +187,8 @@ SGT_INLINE void amx_pack_transposed(char *out, const uint16_t *x, size_t ld, siz
     }
 }
 
-/* Pack a left pair whose rows are columns of x. x has k rows and `columns` columns, at most 32 by
- * 32. Rows of x are `ld` elements apart. */
+/* Pack a left pair of tiles whose rows are columns of x. x has k rows and `columns` columns, at
+ * most 32 by 32. Rows of x are `ld` elements apart. */
 SGT_INLINE void amx_pack_columns(char *out, const uint16_t *x, size_t ld, size_t k, size_t columns)
 {
     const __m512i low = vturns_low(), high = vturns_high();

@@ -171,10 +171,11 @@ static void unpack_rows(float *out, size_t ld, const float *x, size_t width, siz
  * so on. The elements of packed arrays are groups of 4 bytes: 1 float or 2 bfloat16 numbers. The
  * elements of other arrays are floats. */
 typedef struct attention_parts {
-    size_t width;              /* D rounded up to whole vectors of groups */
-    size_t rows;               /* T rounded up to whole blocks */
-    float *q, *dout;           /* packed along, (rows, width/GROUP) */
-    float *k_t, *v_t;          /* packed transposed: (width/GROUP, BLOCK) for each block of keys */
+    size_t width;    /* D rounded up to whole vectors of groups */
+    size_t rows;     /* T rounded up to whole blocks */
+    float *q, *dout; /* packed along, (rows, width/GROUP) */
+    /* k and v, packed transposed: (width/GROUP, BLOCK) for each block of keys */
+    float *k_t, *v_t;
     float *k, *v;              /* packed down, (rows/GROUP, width) */
     float *q_down, *dout_down; /* q and dout packed down, (rows/GROUP, width) */
     float *s, *dp;             /* s: scores; dp: gradients of probabilities; (BLOCK, BLOCK) each */
@@ -187,8 +188,8 @@ typedef struct attention_parts {
      * dot product of dout_i and out_i */
     float *lse, *delta;
     const sgt_dropout *drop; /* NULL: no dropout */
-    /* (T) array: for each query, the first key that it sees, which is the position at which its
-     * document begins; NULL: all queries see keys from 0 on */
+    /* array of T elements: for each query, the first key that it sees, at which its document
+     * begins; NULL: all queries see keys from 0 on */
     const int32_t *start;
     float scale;
     size_t T, total;

@@ -40,18 +40,22 @@ typedef struct attention_lanes {
 } attention_lanes;
 
 /* Arrays in the scratch memory. Shapes count pairs (PAIR bytes each) or blocks (SIDE x SIDE floats
- * each). "k is ..." says over what the matrix product that reads the pairs sums. */
+ * each). "Products" are the matrix products that read the pairs. */
 typedef struct attention_parts {
     /* blocks: T / SIDE, rounded up, the number of blocks of SIDE positions; deep: D / SIDE, rounded
      * up, the number of blocks of SIDE channels */
     size_t T, D, blocks, deep;
-    char *k_left, *v_left; /* (blocks, deep) left pairs: rows are keys, k is the channel */
-    /* (blocks, deep) right pairs: columns are queries, k is the channel; o_right holds dout */
+    /* (blocks, deep) left pairs whose rows are keys; products sum over channels */
+    char *k_left, *v_left;
+    /* (blocks, deep) right pairs whose columns are queries; products sum over channels. o_right
+     * holds dout. */
     char *q_right, *o_right;
-    char *k_across, *v_across; /* (deep, blocks) left pairs: rows are channels, k is the key */
-    char *q_down, *o_down; /* (deep, blocks) right pairs: columns are channels, k is the query */
-    char *p, *ds;          /* (AROUND keys, AROUND queries) left pairs: k is the query */
-    char *ds_right;        /* (AROUND queries, AROUND keys) right pairs: k is the key */
+    /* (deep, blocks) left pairs whose rows are channels; products sum over keys */
+    char *k_across, *v_across;
+    /* (deep, blocks) right pairs whose columns are channels; products sum over queries */
+    char *q_down, *o_down;
+    char *p, *ds;   /* (AROUND keys, AROUND queries) left pairs; products sum over queries */
+    char *ds_right; /* (AROUND queries, AROUND keys) right pairs; products sum over keys */
     /* s: transposed scores of one block of queries and up to CHUNK blocks of keys; dp: transposed
      * gradients of the probabilities, for one block of queries and one block of keys */
     float *s, *dp;
@@ -63,8 +67,8 @@ typedef struct attention_parts {
      * scores; delta is the dot product of dout_i and out_i */
     float *lse, *delta;
     const sgt_dropout *drop; /* NULL: no dropout */
-    /* (T) array: for each query, the first key that it sees, which is the position at which its
-     * document begins; NULL: all queries see keys from 0 on */
+    /* array of T elements: for each query, the first key that it sees, at which its document
+     * begins; NULL: all queries see keys from 0 on */
     const int32_t *start;
     float scale;
     size_t total;

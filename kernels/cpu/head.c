@@ -45,8 +45,8 @@ int sgt_head_possible(const sgt_head *h)
     return tiled(h) || (sgt_own_product(h->bf16) && part_of(h) > 0 && !(h->bf16 && h->C % 2));
 }
 
-/* Return the row stride of e in elements. It is an odd number of cache lines, so that successive
- * rows do not compete for the same cache sets. */
+/* Return the row stride in elements of e, the array of exponentials. It is an odd number of cache
+ * lines, so that successive rows do not compete for the same cache sets. */
 static size_t line_of(const sgt_head *h)
 {
     size_t lde = (h->V + 63) / 64 * 64; /* an even number of cache lines */

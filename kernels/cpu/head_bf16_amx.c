@@ -54,8 +54,7 @@ enum {
 };
 
 /* The sizes of the head, and the arrays that sgt_head.memory holds. Shapes of operands count pairs
- * of tiles (amx.h), PAIR bytes each. For each operand, k is the index over which its matrix product
- * sums. */
+ * of tiles (amx.h), PAIR bytes each. "Products" are the matrix products that read an operand. */
 typedef struct head {
     size_t n, V, C;
     /* sizes in units of SIDE, rounded up: `rows` is n / SIDE, `words` is V / SIDE (words of the
@@ -67,13 +66,13 @@ typedef struct head {
     const float *x32;
     const uint16_t *x, *w;
     const int32_t *targets;
-    /* (words, line) right pairs of e: k is the logit's column, and a column of the pair is a row of
-     * x */
+    /* (words, line) right pairs of e: a pair's columns are rows of x; products sum over columns of
+     * the logits */
     char *e;
-    /* (rows, deep) right pairs of x: k is the channel, and a column of the pair is a row of x */
+    /* (rows, deep) right pairs of x: a pair's columns are rows of x; products sum over channels */
     char *xt;
-    /* (deep, rows) right pairs for dw: the rows of x, multiplied by their factors; k is the row of
-     * x. They use the memory of xt, which is no longer needed then. */
+    /* (deep, rows) right pairs of the rows of x, multiplied by their factors; products, which give
+     * dw, sum over rows of x. They use the memory of xt, which is no longer needed then. */
     char *fx;
     /* (rows, deep) blocks of SIDE x SIDE floats, in which dx' is summed: the transposed gradient of
      * x. In a block, rows are channels and columns are rows of x. */
@@ -113,8 +112,8 @@ enum {
     PART_BYTES = 1 << 20 /* maximum size in bytes of a part's packed weights: half of an L2 cache */
 };
 
-/* If a logit of a part exceeds the reference r_i of its row by more than this, the part becomes
- * mixed. */
+/* If a logit exceeds the reference r_i of its row by more than this, its part uses its own maximum
+ * in that row instead of r_i, and is called mixed. */
 #define ABOVE 30.0f
 
 /* Return the number of columns in a part, which is a multiple of SIDE. */

@@ -284,8 +284,8 @@ static void pack_left(char *out, const sgt_gemm_shape *s, const char *a, size_t 
                       size_t groups)
 {
     size_t line = s->lda * ELEMENT, bytes = left_bytes(groups);
-    /* offset in bytes of the end of the columns that the next call will pack: prefetch them in each
-     * row of A */
+    /* offset in bytes, in each row of A, of the end of the columns that the next call will pack;
+     * the loop prefetches them */
     const size_t last = 2 * SGT_PRODUCT_LEFT * ELEMENT - 1;
     for (size_t p = p0; p < p0 + groups; p++, out += ROWS_OF * 4) {
         const char *at = a + p * PER_GROUP * line;

@@ -103,7 +103,7 @@ typedef struct sgt_softmax {
 
 typedef void sgt_softmax_part(const sgt_softmax *s, size_t j0, void *scratch);
 
-/* maximum number of columns in a part */
+/* maximum number of columns of the logits in a part (see sgt_softmax) */
 enum { SGT_SOFTMAX_COLUMNS = SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS };
 
 extern const sgt_product sgt_product_plain;

@@ -69,7 +69,8 @@ template <class T> struct Heads {
     float keep;
 };
 
-// Where one head of one sequence begins in the arrays of Heads, and the distance between its rows.
+// Where one head of one sequence begins in each array of `Heads`, and the distance between its
+// rows.
 struct Head {
     // Index of the head's first element: `packed` in qkv and dqkv, `plain` in out and dout, `row`
     // in lse and delta. Rows of the head are packed_ld elements apart in qkv and dqkv, plain_ld in
@@ -167,7 +168,7 @@ template <bool DROP> struct Kept {
 // columns and packs the results into a 32-bit word, and the lanes exchange their words.
 template <int N> struct KeptTile {
     static_assert(N <= 8, "a word of four bits a block");
-    uint32_t word[4]; // word[e], bit 4n + shift: 1 if element e of block n is kept
+    uint32_t word[4]; // bit 4n + shift of word[e]: 1 if element e of block n is kept, else 0
     int shift;
 
     // Draw the dropout mask of a tile whose rows are queries and whose columns are keys. In block n

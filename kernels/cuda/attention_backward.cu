@@ -102,7 +102,8 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0)
     Sight<T> sight(a, blockIdx.x);
     size_t width = (size_t)a.heads * a.D;
     int key = blockIdx.y * OWN, mine = threadIdx.x / 32 * 16;
-    int end = sight.after_queries(key + OWN - 1); // one past the last query that sees these keys
+    // 1 + index of the last query that sees these keys
+    int end = sight.after_queries(key + OWN - 1);
     T *keys = (T *)dev::dyn_smem(), *values = keys + TILE<T, DP, OWN>,
       *q = values + TILE<T, DP, OWN>;
     T *dout = q + 2 * TILE_N;

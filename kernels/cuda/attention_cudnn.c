@@ -29,7 +29,8 @@ typedef struct graph {
     const sgt_cudnn_attention_options *o;
     const sgt_cudnn *api;
     sgt_cudnn_handle handle;
-    desc ops[OPS], descs[DESCS]; /* descs: all descriptors that the graph owns */
+    /* ops: the graph's operations; descs: all descriptors that the graph owns */
+    desc ops[OPS], descs[DESCS];
     int op_count, desc_count;
     const char *making; /* what is being created, for error messages, for example "tensor" */
     int64_t last_uid;   /* id of the newest tensor that exists only inside the graph */
@@ -109,7 +110,7 @@ static void destroy(graph *g, int count)
  * scalars, on the host. A tensor that exists only inside the graph has no address: it is INSIDE
  * here, and tensor() gives it an id above VIRTUAL. */
 enum uid { INSIDE, Q, K, V, O, LSE, DO, DQ, DK, DV, DELTA, DQ_SUMS, SCALE, MASKED, KEPT, UIDS };
-enum { VIRTUAL = 1000 }; /* ids above this belong to tensors that exist only inside the graph */
+enum { VIRTUAL = 1000 }; /* ids above VIRTUAL belong to tensors that exist only inside the graph */
 
 enum form {
     PACKED,            /* q, k or v: one third of the array qkv (B, T, 3, H, D) */

@@ -32,8 +32,8 @@ typedef struct sgt_cudnn_attention_options {
      * 2^30. */
     size_t B, T, H, D;
     float scale; /* 1/sqrt(D) */
-    /* 1: results have the same bits each time; this makes the workspace larger by about 2*B*H*T*T
-     * bytes */
+    /* 1: results have the same bits each time, which makes the workspace larger by about 2*B*H*T*T
+     * bytes; 0: results may vary */
     int deterministic;
 } sgt_cudnn_attention_options;
 

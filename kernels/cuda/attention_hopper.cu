@@ -61,7 +61,7 @@ DEV void weigh(float (&s)[N][4], Running &r, float (&down)[2], const Heads<T> &a
     if (key + KEYS > query) mask_later(s, query, key);
     if (key < sight.first_key(query + 15)) mask_earlier(s, sight, query, key);
     soften(s, r, down, a.scale_log2);
-    draws.drop(s); // after soften, because the softmax's sum includes dropped keys
+    draws.drop(s); // drop keys only after `soften`, because the softmax's sum includes dropped keys
 }
 
 template <class T, int D, bool DROP>

@@ -26,7 +26,7 @@ enum {
     BOX = 64,                // rows of one TMA copy
     STAGES = 2,
     PRODUCER_REGISTERS = 24,
-    // registers per thread; a block takes 24 * 128 + 240 * 256 = 64,512 of 65,536
+    // registers per consumer thread; a block takes 24 * 128 + 240 * 256 = 64,512 of 65,536
     CONSUMER_REGISTERS = 240,
     BARRIERS = 1024 // bytes for barriers; the tiles after them must be 1024-byte aligned
 };
@@ -41,7 +41,8 @@ struct Ring {
     {
         for (int i = 0; i < STAGES; i++) {
             dev::mbar_init(full + i, 1);
-            dev::mbar_init(empty + i, CONSUMERS * 4); // arrivals: one lane of each consumer warp
+            // expected arrivals: one from each consumer warp
+            dev::mbar_init(empty + i, CONSUMERS * 4);
         }
     }
     DEV uint64_t *bar(int i) { return full + i % STAGES; }
@@ -57,7 +58,7 @@ struct Ring {
         dev::warp_sync(); // every lane has seen it full (the tile) and has finished its own reads
         if (threadIdx.x % 32 == 0) dev::mbar_arrive(empty + i % STAGES);
     }
-    // Tell the producer that this group does not need tile i at all.
+    // Tell the producer that this consumer does not need tile i at all.
     DEV void skip(int i)
     {
         wait_full(i);

@@ -70,7 +70,8 @@ DEV void produce_queries(const KeysShared<T, D> &m, const Heads<T> &a, const dev
         load_rows<D, BOTH>(m.own_dp, qkv, m.own, c.plain + 2 * c.width, first, c.plane);
     }
     for (int i = 0, query = first; query < end; i++, query += QUERIES) {
-        float lse[QUERIES / 32], delta[QUERIES / 32]; // loaded before waiting for a free stage
+        // loaded before the wait for a free stage, to overlap with it
+        float lse[QUERIES / 32], delta[QUERIES / 32];
         DEV_UNROLL_FOR (int j = 0; j < QUERIES / 32; j++) {
             int row = query + lane + 32 * j;
             lse[j] = row < a.length ? a.lse[h.row + row] * LOG2E : INFINITY;
@@ -144,7 +145,7 @@ DEV void consume_queries(const KeysShared<T, D> &m, const Heads<T> &a, const Sig
     Head h(a, blockIdx.x);
     KeySums<T, D, DROP> sums;
     int row = threadIdx.x / 128 * MINE, key = first + threadIdx.x / 32 * 16;
-    // one past the last query that sees any of the group's keys
+    // 1 + index of the last query that sees any of the group's keys
     int seen = sight.after_queries(first + row + MINE - 1);
     int i = 0, query = first;
     DEV_UNROLL_FOR (int n = 0; n < D / 8; n++)
@@ -169,7 +170,7 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
 {
     KeysShared<T, D> m;
     Sight<T> sight(a, blockIdx.x);
-    // one past the last query that sees any of the block's keys
+    // 1 + index of the last query that sees any of the block's keys
     int first = blockIdx.y * BOTH, end = sight.after_queries(first + BOTH - 1);
     make_barriers(m.own, m.ring);
     if (threadIdx.x >= CONSUMERS * 128) {

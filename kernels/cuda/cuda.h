@@ -42,7 +42,7 @@ typedef struct sgt_cuda_control {
     /* loss scale. It stays 1 if the precision needs none. Otherwise it is halved on overflow, and
      * doubled after growth_interval steps without overflow. */
     float loss_scale;
-    float dlogits_scale;      /* micro_scale * loss_scale, for sgt_cuda_cross_entropy */
+    float dlogits_scale;      /* scale of the logits' gradients: micro_scale * loss_scale */
     uint32_t good_steps;      /* steps without overflow since loss_scale last changed */
     uint32_t growth_interval; /* overflow-free steps until loss_scale doubles; 0: it is constant */
     uint64_t step;            /* number of updates done */

@@ -57,7 +57,7 @@ void sgt_cupti_push_label(const char *name);
 void sgt_cupti_work(double flops, double bytes);
 
 typedef struct sgt_cupti_kernel {
-    const char *name;          /* "layernorm", "copy to device", "fill" */
+    const char *name;          /* for example "layernorm", "copy to device" or "fill" */
     const char *category;      /* "kernel", "copy" or "fill"; a static string */
     const char *range, *label; /* as pushed; NULL: none */
     uint32_t device, stream;

@@ -102,7 +102,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) embed_join_kernel(
     int first = blockIdx.x * CHUNK, end = first + CHUNK;
     if (end >= a.n || a.sorted[end] != a.sorted[end - 1]) return; // no run continues
     int id = a.sorted[end - 1];
-    // the run did not begin in this chunk but in an earlier one, whose block completes it
+    // this run of equal ids began in an earlier chunk, whose block completes it
     if (first > 0 && a.sorted[first] == id && a.sorted[first - 1] == id) return;
     for (int c = threadIdx.x; c < a.C; c += THREADS) {
         float total = a.partial[(size_t)blockIdx.x * 2 * a.C + a.C + c], x[JOINED];

@@ -247,10 +247,11 @@ void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const
 
 typedef struct runner {
     const sgt_lt_algo *algo; /* NULL: the candidate was dropped */
-    float ms[ROUNDS];        /* its times in milliseconds, in ascending order */
+    float ms[ROUNDS];        /* the candidate's times in milliseconds, in ascending order */
 } runner;
 
-/* The arrays of a trial. The first FLUSH are operands; FLUSH is overwritten before timed runs. */
+/* The arrays of a trial. Those before FLUSH are operands. FLUSH is overwritten before timed runs,
+ * to evict the operands from caches. */
 enum { IN_A, IN_B, OUT_D, AUX, BIAS, FLUSH, ARRAYS };
 
 /* State of the trials of candidate algorithms for one matrix product. `memory` holds the arrays.
@@ -373,7 +374,7 @@ static void expect(tuner *t)
     }
 }
 
-/* Allocate what the trials need. Return SGT_ENOMEM if there is not enough memory. */
+/* Allocate the memory that the trials need. Return SGT_ENOMEM if there is not enough memory. */
 static int prepare(tuner *t, sgt_error *err)
 {
     void *memory = NULL, *pattern = NULL;

@@ -42,11 +42,12 @@ typedef struct sgt_cuda_gemm_shape {
     /* trans_a is 1 if A is stored as (k, m), 0 if as (m, k). trans_b is 1 if B is stored as (n, k),
      * 0 if as (k, n). */
     int trans_a, trans_b;
-    /* row strides of A, B and D as they are stored, in elements; aux has the row stride of D */
+    /* row strides of the arrays that hold A, B and D, in elements; aux has the row stride of D */
     size_t lda, ldb, ldd;
     sgt_cuda_type type, out; /* type: of A and B; out: of D */
-    int tf32;                /* 1: tensor cores may round float32 operands to TF32 */
-    int accumulate;          /* 1: add to the old D, or to `onto` in sgt_cuda_gemm_run_mixed */
+    /* 1: tensor cores may round float32 operands to TF32; 0: they may not */
+    int tf32;
+    int accumulate; /* 1: add to the old D, or to `onto` in sgt_cuda_gemm_run_mixed */
     sgt_cuda_epilogue epilogue;
     /* Number of multiprocessors that the library may use; its heuristics choose algorithms for this
      * number. The remaining multiprocessors are free for other kernels. 0: all multiprocessors. */
@@ -77,11 +78,12 @@ typedef struct sgt_cuda_gemms_options {
      * earlier run, or NULL. Text for a different device or library version is ignored. The string
      * must stay valid until the last product is planned. */
     const char *choices;
-    int unverified; /* 1: do not check the results of algorithms */
+    int unverified; /* 1: do not check the results of algorithms; 0: check them */
     /* called for each algorithm that is rejected because its results are wrong, and for each matrix
      * product whose algorithm is not checked because memory ran out */
     sgt_notice notice;
-    int timing; /* 0: do not time algorithms; use the first that the heuristics suggest */
+    /* 1: time algorithms, and use the fastest; 0: use the first that the heuristics suggest */
+    int timing;
     /* Number of bytes that are overwritten before each timed run, to evict the operands from the
      * GPU's caches; 0: 64 MiB. The operands then come from memory, as they do in a training
      * step. */

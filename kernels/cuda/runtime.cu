@@ -29,7 +29,7 @@ static void keep_error(const char *what, cudaError_t e)
     cudaGetLastError();
 }
 
-/* Note an error that an earlier launch left, if no sgt_cuda_launched has noted it. */
+/* If an earlier launch left an error that sgt_cuda_launched has not noted, note it now. */
 static void keep_launch_error() { keep_error("a launch", cudaGetLastError()); }
 
 /* Read the error without clearing it, so that a caller who queries the CUDA runtime sees it too. */
