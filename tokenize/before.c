@@ -21,7 +21,7 @@
 
 #define MAX_THREADS 1024
 #define TOKEN_BYTES 4  /* average bytes of text per token */
-#define UNPACKED 3     /* assumed ratio of unpacked size to compressed size */
+#define UNPACKED 3     /* assumed ratio of a file's uncompressed size to its compressed size */
 #define VOCAB_ENTRY 28 /* approximate bytes per token in tokenizer.json */
 /* upper bound on the size in bytes of all output other than tokens: the vocabulary and the lists of
  * input files */
@@ -126,8 +126,8 @@ static int measure_rows(const sgt_corpus *c, const sgt_corpus_file *f, const sgt
 static int estimate(sgt_dry_run_result *r, const sgt_tokenize_options *o, const sgt_corpus *c,
                     const sgt_vocab *v, sgt_error *err)
 {
-    /* maximum number of tokens per output file; a layout other than sgt's has one file per split,
-     * however many tokens, so any large number will do */
+    /* maximum number of tokens per output file; layouts other than sgt's have one file per split,
+     * so any large number will do for them */
     const double size = o->layout ? 1e18 : (double)sgt_pipeline_shard_tokens(o);
     double text = 0;
     int known = !o->special_eot; /* a file of text is one document */

@@ -30,7 +30,7 @@ typedef struct sgt_dry_run_result {
     uint64_t skipped;      /* number of input files skipped because they are not text */
     /* exact number of documents; SGT_NOT_KNOWN if counting them would need reading the inputs */
     uint64_t documents;
-    /* rough estimate of the number of tokens; duplicate documents are counted */
+    /* rough estimate of the number of tokens, including those of duplicate documents */
     uint64_t tokens;
     int packed; /* 1 if at least one input file is compressed (.gz, .zst) */
     /* shards: number of shards; disk: size in bytes of the complete output folder */
