@@ -1,5 +1,5 @@
-/* pieces.c: encodes pieces (pre-tokens) and finds safe cuts inside long ones. The file is compiled
- * once for each id width (width.h). */
+/* pieces.c: encodes pieces (pre-tokens), and finds offsets at which long ones can be cut without
+ * changing the ids. Compiled once for each id width (width.h). */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -21,7 +21,8 @@
 /* minimum size in bytes of text that is cut between two tokens (cut_long) if it has no other cut
  * point */
 #define LONG_PIECE ((size_t)1 << 20)
-/* maximum size in bytes of a line, and of text that has no cut point */
+/* maximum size in bytes of a line, and of text in which no cut point is found; longer ones are
+ * errors */
 #define EXTENT ((size_t)1 << 30)
 /* bytes of text per unit of work, few enough that the text and its ids fit into a CPU's L2 cache */
 #define PIECE ((size_t)256 << 10)

@@ -229,8 +229,8 @@ static int compare_bytes(const sgt_out_request *r, const known *k, size_t i, sgt
     const int read = !k->now || i < k->now->file;
     uint64_t hash = 0;
     if (read && !at) return other_input(r->path, "", r->corpus, i, err);
-    /* there is nothing to compare: the earlier run has not read this input, or the ranks compare it
-     * in their parts */
+    /* there is nothing to compare: the earlier run has not read this input, or each rank compares
+     * it when it resumes its own part */
     if (!read && (i > k->now->file || !k->now->hashed)) return SGT_OK;
     const uint64_t was = read ? strtoull(at + sizeof key - 1, NULL, 16) : k->now->hash;
     const int rc =

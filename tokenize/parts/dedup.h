@@ -25,7 +25,8 @@
 typedef struct sgt_dedup sgt_dedup;
 
 typedef struct sgt_dedup_request {
-    sgt_made *set; /* the sets of shards of all parts, in the order of the input */
+    /* the sets of shards of all parts (one part per rank), in the order of the input */
+    sgt_made *set;
     const char *work;
     /* maximum size in bytes of the hash table; if the table is too small for all records, several
      * passes are made */
@@ -33,8 +34,8 @@ typedef struct sgt_dedup_request {
     const sgt_stop *stop;
 } sgt_dedup_request;
 
-/* Find the duplicates of all parts, and write the file sorting/left-out in the folder r->work.
- * Return 0 or a negative SGT_E*. */
+/* Find the duplicate documents in all parts, and write the file sorting/left-out in the folder
+ * r->work. Return 0 or a negative SGT_E*. */
 int sgt_dedup_find(const sgt_dedup_request *r, sgt_error *err);
 
 /* Read the file left-out, which one rank has written for the same parts. The caller closes *out. */

@@ -42,8 +42,8 @@
 #include "tokenize/out/made.h"
 
 typedef struct sgt_order_request {
-    /* the sets of shards of all parts, in the order of the input; only one order at a time may use
-     * them */
+    /* the sets of shards of all parts (one part per rank), in the order of the input; only one
+     * order at a time may use them */
     sgt_made *set;
     int split;
     /* marks the duplicates, which the order skips; NULL: keep all documents */

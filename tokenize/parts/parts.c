@@ -48,7 +48,7 @@ typedef struct parts {
     /* connection to the other ranks; NULL if a user started the ranks separately, or if there is
      * only one */
     sgt_ranks *together;
-    /* marks the duplicates; NULL if they are not found yet, or if duplicates are kept */
+    /* marks the duplicates; NULL if they have not been found yet, or if duplicates are kept */
     sgt_dedup *dedup;
     /* For the second pass, which writes shards from the parts:
      *   share    index of this rank among the ranks that write shards

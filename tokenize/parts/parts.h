@@ -24,7 +24,8 @@
 #include "tokenize/out/out.h"
 #include "tokenize/sgt_tokenize.h"
 
-/* Return 1 if these options require parts: several ranks, shuffling or removing duplicates. */
+/* Return 1 if, with these options, each rank makes a part and the parts are then joined: with
+ * several ranks, shuffling or removal of duplicates. */
 int sgt_parts_wanted(const sgt_tokenize_options *o);
 
 /* Write the set of shards that *request describes, as sgt_pipeline_make does, but in parts that are

@@ -105,8 +105,8 @@ static void sort_marks(int32_t *p, int32_t *other, size_t n)
     memcpy(p, other, n * sizeof *p);
 }
 
-/* End the current extent: put its decomposed code points into canonical order, compose them, and
- * append the result to z->text. */
+/* End the current extent (text that is normalized as a unit): put its decomposed code points into
+ * canonical order, compose them, and append them to z->text. */
 static int end_extent(sgt_normalizer *z, sgt_error *err)
 {
     int32_t *p = z->points;

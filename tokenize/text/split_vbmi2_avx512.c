@@ -67,7 +67,7 @@ SPLIT_INLINE void look_two(const uint8_t *p, uint64_t valid, const bytes64 v[4],
     found->low |=
         _mm512_mask_test_epi8_mask(valid, look_up_256(sgt_unicode_two_letter, index), bit);
     found->high |= rest;
-    if (rest) { /* `rest` holds numbers, and the white-space characters U+0085 and U+00A0 */
+    if (rest) { /* `rest` marks numbers, and the white-space characters U+0085 and U+00A0 */
         uint64_t c2 = _mm512_mask_cmpeq_epi8_mask(rest, v[0], BYTES(0xC2));
         found->low |= _mm512_mask_cmpeq_epi8_mask(c2, v[1], BYTES(0x85)) |
                       _mm512_mask_cmpeq_epi8_mask(c2, v[1], BYTES(0xA0));

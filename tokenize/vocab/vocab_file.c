@@ -139,7 +139,7 @@ typedef struct builder {
     /* order[id]: position in merge order of the token with this id in the file; SGT_NO_TOKEN until
      * a merge has produced the token */
     uint32_t *order;
-    /* flag of each token: 1 if a merge needed it before any merge had produced it */
+    /* for each token: 1 if a merge used it before any merge had produced it */
     uint8_t *awaited;
     /* Hash tables of pairs of ids. `made` gives the token that two ids in merge order merge to.
      * `listed` gives the index of the last merge that lists two of the file's ids. A slot is pair
