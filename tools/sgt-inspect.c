@@ -186,8 +186,8 @@ static void check_usage(int count)
         sgt_usage(&program, "expected a path: a folder of shards, a shard, a run or a checkpoint");
     if (count > 1 && !two)
         sgt_usage(&program, "expected one path, not %d (--compare and --export take two)", count);
-    /* Only the first four modes exclude all others: --decode and --verify (4 and 5) may be
-     * combined. */
+    /* Each of the first four modes excludes all other modes; --decode and --verify (modes 4 and 5)
+     * may be combined. */
     for (size_t i = 0; i < 4; i++)
         for (size_t k = i + 1; k < sizeof modes / sizeof *modes; k++)
             if (modes[i].given && modes[k].given)
@@ -211,8 +211,8 @@ int main(int argc, char **argv)
     sgt_error err;
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
     const char *const *paths = (const char *const *)argv + first;
-    /* The words of --export are sgt_layout_names without its first name, sgt, so their indices are
-     * less by 1. */
+    /* The choices of --export leave out the first layout, sgt, so the index of a choice is one less
+     * than its layout. */
     o.layout += export_given;
     o.raw *= 16; /* the words stand for 16 and 32 */
     check_usage(count);

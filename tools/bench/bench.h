@@ -28,7 +28,8 @@
             .help = "print only failures, and --json results"                                  \
     }
 
-/* maximum number of rows in a table; maximum number of turns per row */
+/* BENCH_ROWS: maximum number of rows in a table; BENCH_TURNS: maximum number of turns (repeated
+ * measurements) per row */
 enum { BENCH_ROWS = 32, BENCH_TURNS = 100 };
 
 /* A row of the table. */
@@ -37,7 +38,8 @@ typedef struct bench_row {
      * measurement, one figure for each value measured. A real number is the median over all turns;
      * any other value is that of the last turn */
     json_t *result;
-    /* array with one element per turn: an object with the figures measured in that turn */
+    /* array with one element per turn (repeated measurement): an object with the figures of that
+     * turn */
     json_t *turns;
     char why[320]; /* reason why the row is skipped; "" if it is not skipped */
 } bench_row;
@@ -59,7 +61,7 @@ typedef struct bench_subcommand {
     sgt_command command; /* its `run` is bench_run_subcommand */
     /* 1: after an interrupt, show the rows that have been measured so far; 0: show nothing */
     int partial;
-    /* Measure all rows. Returns 0, or 1 if there is nothing to show, or a negative SGT_E*. */
+    /* Measure all rows. Return 0, or 1 if there is nothing to show, or a negative SGT_E*. */
     int (*measure)(sgt_error *err);
     /* function that adds the results to the JSON document `top`, which already has the CPU's
      * name */
@@ -143,7 +145,8 @@ void bench_table(const json_t *rows, const bench_column *columns, const char *be
 /* Training options of the subcommands step, ablation and kernels. main sets them to the defaults of
  * training, except `seq`, which stays 0 until the device is chosen. */
 extern sgt_config bench_config;
-/* definition of an option of sgt-train, for a subcommand's own table: BENCH_ROW(MODEL) */
+/* definition of an sgt-train option, for use in a subcommand's own table of options:
+ * BENCH_ROW(MODEL) */
 #define BENCH_ROW(name) &sgt_config_rows[SGT_SET_##name]
 
 /* Choose the device, and set the options whose defaults depend on the device. */
@@ -199,8 +202,8 @@ typedef struct bench_script {
     const char *const *args;
     /* further arguments in one string, separated by blanks; they follow those in `args` */
     char words[512];
-    /* name of a field that every answer must have, and that must be above 0 if it is a number;
-     * other answers count as errors. NULL: no such field */
+    /* name of a field that every answer must have and that, if it is a number, must be positive;
+     * any other answer is an error. NULL: no field is required */
     const char *needs;
     /* 1: the script keeps running, and answers each line of its standard input with one line; 0: it
      * prints one answer and exits */

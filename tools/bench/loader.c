@@ -78,7 +78,7 @@ static const sgt_program program = {
 /* Values of loader_row.maker, which states what a row of the table measures. Values below
  * SGT_READERS are readers of the loader (sgt_reader); these are the others. */
 enum {
-    MEMCPY = SGT_READERS, /* memcpy of the windows that the readers copy */
+    MEMCPY = SGT_READERS, /* memcpy, which copies the windows that a reader would copy */
     /* fio, which reads as many bytes from the disk as a reader would, and discards them */
     FIO,
     PYTHON /* PYTHON + i: peers[i] */
@@ -120,7 +120,7 @@ static const char *const state_names[] = {"warm", "mapped", "cached", "cold"};
 /* What a row of the table measures. */
 typedef struct loader_row {
     int maker, output, threads;
-    int plain; /* 1: batches are filled by a plain loop, one token at a time */
+    int plain; /* 1: a plain loop fills the batches, one token at a time; 0: `maker` fills them */
     set_state pass;
 } loader_row;
 
@@ -158,8 +158,8 @@ static struct {
     /* the current measurement */
     double seconds; /* seconds of a slice */
     int warm_up;    /* 1: this turn is a warm-up, and its figures are ignored */
-    /* [maker]: source of batches that stays open between turns. Only `memcpy` and readers that are
-     * measured in the state WARM or MAPPED have one */
+    /* drawers[maker]: source of batches that stays open between turns. Only `memcpy` and readers
+     * that are measured in the state WARM or MAPPED have one */
     drawer drawers[MEMCPY + 1];
     int fits; /* 1: all shards fit into the page cache */
     /* number of rows, counted from the start of the first epoch, that slices in the state COLD have
@@ -238,8 +238,8 @@ static loader_row *add_row(int maker, int output, set_state pass)
     return r;
 }
 
-/* Add a row for a reader and an output. Without --cold, also add mmap in the state CACHED, and for
- * int32 batches the plain loop. */
+/* Add a row for a reader and an output type. Without --cold, mmap gets another row for the state
+ * CACHED, and preload one for the plain loop with int32 output. */
 static void add_reader(int reader, int output)
 {
     int is_mmap = reader == SGT_READER_MMAP;
@@ -708,7 +708,8 @@ static int measure_rows(size_t first, size_t count, double seconds, sgt_error *e
         state.python = NULL;
     }
     if (first == 0) rc = open_memcpy(&state.drawers[MEMCPY], &state.rows[0], err);
-    /* opening memcpy may have evicted pages, which must be cached when mmap is opened */
+    /* allocating the buffer of memcpy may have evicted pages, which must be cached when mmap is
+     * opened */
     if (rc == SGT_OK && state.rows[first].pass != COLD) rc = fill_cache(err);
     for (const loader_row *r = state.rows + first; r < state.rows + first + count && rc == SGT_OK;
          r++)

@@ -84,9 +84,9 @@ static struct {
     /* vocabs and peers have one element for each row of the table. Row 0 is our encoder. It may be
      * followed by two rows for our encoder with other ways to split text. The last rows are other
      * tokenizers. */
-    /* vocabulary of our encoder; NULL: the row is another tokenizer */
+    /* vocabulary of our encoder; NULL: the row measures a different tokenizer */
     sgt_vocab *vocabs[BENCH_ROWS];
-    /* name that bpe.py has for the row's tokenizer; NULL: the row is our encoder */
+    /* name by which bpe.py knows the row's tokenizer; NULL: the row measures our encoder */
     const char *peers[BENCH_ROWS];
     /* only for --disk. work: path of a temporary folder; out: path in that folder at which a
      * command writes its output */

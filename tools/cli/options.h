@@ -53,8 +53,8 @@ struct sgt_program {
     int makes_folder;  /* 1: the last operand may name a folder that does not exist yet */
     const char *about; /* description in a sentence or two */
     const sgt_option *options;
-    /* example command lines, printed at the end of --help, each indented by 2 blanks. If operands
-     * are missing, the first one is printed, too. */
+    /* example command lines, printed at the end of --help, each indented by 2 blanks. The first one
+     * is also printed when operands are missing. */
     const char *examples;
     /* function that returns the rank of this process; only rank 0 prints errors. NULL: the program
      * runs as one process. */
@@ -63,7 +63,7 @@ struct sgt_program {
      * name */
     const sgt_option *rows;
     void *settings; /* struct in which the options of `rows` store their values */
-    /* given[i] is set to 1 if option rows[i] is given. */
+    /* array in which given[i] is set to 1 if option rows[i] is given */
     int *given;
     /* list of subcommands, which ends with NULL; the first operand selects one of them. NULL: the
      * program has no subcommands */

@@ -21,7 +21,8 @@ struct sgt_progress {
     pthread_mutex_t lock;
     const char *unit;
     int terminal, quiet, drawn;
-    /* 1: sgt_progress_end prints the last state even if no line has been printed before */
+    /* 1: sgt_progress_end prints the last state even if no line has been printed before; 0: only if
+     * one has */
     int keep_last;
     double start, last;
     /* done, total, from: arguments of the last sgt_progress_update; drawn_at: value of `done` when

@@ -60,8 +60,8 @@ typedef struct questions {
      * length */
     size_t cut;
     uint32_t longest; /* tokens of the longest row */
-    /* [r]: number of questions that the model answers correctly by rule r. If kind is WORD, there
-     * is nothing to choose from, and all elements are equal */
+    /* right[r]: number of questions that the model answers correctly by rule r. If kind is WORD,
+     * there is nothing to choose from, and all elements are equal */
     size_t right[RULES];
     /* If kind is WORD: sum of the losses of all last words, one word per question. Unused if kind
      * is CHOICE */

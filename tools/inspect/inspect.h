@@ -18,8 +18,8 @@
 /* The options of the command line. */
 typedef struct inspect {
     const char *path;
-    /* json, quiet, verify: 1 if the option of this name is given; raw: bits per id, as stated by
-     * --raw; 0: --raw is not given */
+    /* json, quiet, verify: 1 if the option of this name is given; raw: bits per id that --raw
+     * states, or 0 if it is not given */
     int json, quiet, verify, raw;
     /* values of --decode (FROM:COUNT) and --batch (K[:N]), unparsed; NULL: not given */
     const char *decode, *batch;
@@ -47,8 +47,8 @@ typedef struct inspect_set {
     /* ends[i]: number of shards in splits 0 ... i together, which is also the index of the first
      * shard after split i; not used if the set is a single shard */
     uint32_t ends[SGT_SPLITS];
-    /* header of the set's first shard. If there is a manifest, it replaces the header's vocabulary
-     * size, end-of-text id and fingerprint */
+    /* header of the set's first shard. If there is a manifest, the vocabulary size, end-of-text id
+     * and fingerprint are the manifest's */
     sgt_shard_header first;
     /* number of tokens and number of documents in all shards; documents is UINT64_MAX if it is
      * unknown */

@@ -82,8 +82,9 @@ typedef struct net {
     /* Rank 0 locks this before it prints why all ranks end. The thread that locks it first never
      * unlocks it. Other threads of rank 0 then cannot print a second reason */
     pthread_mutex_t saying;
-    int code;              /* exit code after give_up */
-    struct pollfd lines[]; /* (2, size): memory of line[DATA] and line[LIFE] */
+    int code; /* exit code after give_up */
+    /* memory of line[DATA] and line[LIFE], which have `size` elements each */
+    struct pollfd lines[];
 } net;
 enum { DATA, LIFE };
 #define SUM UINT32_MAX /* `root` of a sum */
@@ -316,7 +317,7 @@ static int listen_first(net *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Limit how long a receive on this socket waits to `seconds` seconds; 0: no limit. */
+/* Set the timeout of a receive on this socket to `seconds` seconds; 0: no timeout. */
 static void set_patience(int fd, int seconds)
 {
     struct timeval patience = {.tv_sec = seconds};

@@ -303,8 +303,8 @@ static void put_dots(FILE *page, const frame *f, const report_series *s)
  * <title>, which browsers show as a tooltip without a script. Their number is limited, even if the
  * curves have more points. */
 
-/* MOST_LARGE, MOST_SMALL: maximum number of strips in a large and in a small chart; LINES: maximum
- * number of lines in all tooltips of a chart together */
+/* MOST_LARGE, MOST_SMALL: maximum number of strips (areas with one tooltip each) in a large and in
+ * a small chart; LINES: maximum number of lines in all tooltips of a chart */
 enum { MOST_LARGE = 100, MOST_SMALL = 30, LINES = 768 };
 
 /* Return the point of a series whose x value is nearest to x. Return NULL if the series has no

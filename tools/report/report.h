@@ -65,7 +65,7 @@ typedef struct report_log {
  * over a few consecutive rows of the log. */
 typedef struct report_bin {
     report_row mean, low, high;
-    size_t n[REPORT_COLUMNS]; /* [c]: number of rows in the bin that have a value in column c */
+    size_t n[REPORT_COLUMNS]; /* n[c]: number of rows in the bin that have a value in column c */
     double skipped;           /* number of steps in the bin whose update was skipped */
 } report_bin;
 
@@ -124,7 +124,7 @@ typedef struct report_run {
         skipped, wait, peak;
     char *advice[REPORT_ADVICE];
     size_t advice_count;
-    /* [i]: 1 if advice[i] states that the run has failed, so that the page shows it in red */
+    /* grave[i]: 1 if advice[i] states that the run has failed, so that the page shows it in red */
     int grave[REPORT_ADVICE];
 } report_run;
 
@@ -169,7 +169,7 @@ typedef struct report_series {
     report_kind kind;
     unsigned color; /* index i of the colour, which the CSS class "s<i>" defines: s0, s1, ... */
     int band;
-    /* label of the series in tooltips; NULL: the series is not in tooltips */
+    /* name of the series in tooltips; NULL: tooltips leave the series out */
     const char *name;
     report_point *points; /* in rising order of x */
     size_t count;
@@ -191,8 +191,7 @@ typedef enum report_number {
     REPORT_BIG,     /* "1.23 k" */
     REPORT_PERCENT, /* "12.3 %" */
     REPORT_BYTES,
-    /* four digits of the number whose decimal logarithm is the value, because logarithms are
-     * plotted */
+    /* the value is a decimal logarithm, as logarithms are plotted; show four digits of 10^value */
     REPORT_LOG,
     REPORT_TIME /* "3 h 20 min" */
 } report_number;

@@ -95,8 +95,8 @@ static int end_text(void *ctx, size_t text, sgt_generate_end why, sgt_error *err
     return text == s->current ? print(s, err) : SGT_OK;
 }
 
-/* Return how many positions the KV cache needs: as many as the longest prompt and its text may
- * have, but at most the model's context length. */
+/* Return the number of positions that the KV cache needs: the length of the longest prompt plus
+ * `tokens`, but at most the model's context length. */
 static uint32_t find_window(const sample_run *s, uint64_t tokens)
 {
     uint64_t longest = 0, most = s->model.shape.positions;

@@ -15,8 +15,8 @@
 #define SGT_MPI_INTERFACE 4
 
 typedef struct sgt_mpi_library {
-    /* SGT_MPI_INTERFACE when the library was built. A program does not use a library with a
-     * different value, because its functions may differ. */
+    /* value of SGT_MPI_INTERFACE when the library was built. A program does not use a library with
+     * a different value, because its functions may differ. */
     uint32_t interface;
     /* Start MPI, and broadcast the n bytes at `bytes` from rank 0 to all ranks. May be called only
      * once per process. Returns SGT_EUNSUPPORTED if MPI has a different rank or number of ranks
