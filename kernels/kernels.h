@@ -311,7 +311,7 @@ void sgt_gemm_ref(const sgt_gemm_shape *s, const void *a, const void *b, const f
 typedef struct sgt_head {
     size_t n, V, C; /* n: largest number of rows in a run */
     int bf16, threads;
-    void *memory; /* memory of sgt_head_memory bytes, SGT_ARENA_ALIGN-aligned */
+    void *memory; /* memory of sgt_head_memory bytes, aligned to SGT_ARENA_ALIGN */
     /* scratch memory of sgt_gemm_scratch(threads) bytes; it may be that of plans of matrix products
      * that do not run at the same time */
     void *scratch;

@@ -49,7 +49,7 @@ typedef struct sgt_muon_shape {
     int rounding;
     sgt_rounding format;
     int bf16; /* 1: `format` is bfloat16, and matrix products use bfloat16 */
-    /* memory of sgt_muon_memory bytes, SGT_ARENA_ALIGN-aligned; plans that never run at the same
+    /* memory of sgt_muon_memory bytes, aligned to SGT_ARENA_ALIGN; plans that never run at the same
      * time may share it */
     void *memory;
     void *scratch; /* scratch memory for matrix products, as in sgt_gemm_shape */

@@ -81,8 +81,8 @@ static int open_documents(sgt_cursor *c, const sgt_loader *l, uint32_t n)
     return c->rows && c->documents && c->packed;
 }
 
-/* Allocate the ring of batches: one for the current batch, and one for each batch that the reader
- * may read ahead. Return 0 if out of memory. */
+/* Allocate the ring of batches, with one entry for the current batch and one for each batch that
+ * the reader may read ahead. Return 0 if out of memory. */
 static int open_ring(sgt_cursor *c, const sgt_loader *l, uint32_t n)
 {
     c->size = (l->ops->expect ? (l->ops->ahead + n - 1) / n : 0) + 1;

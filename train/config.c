@@ -352,8 +352,8 @@ int sgt_config_examples(const sgt_config *s)
     return n > 6 && strcmp(s->data + n - 6, ".jsonl") == 0;
 }
 
-/* Return what other setting the option requires, if that setting is missing so that the option
- * would have no effect; else return NULL. */
+/* Return the setting without which the option has no effect, such as "--optimizer sgd". Return NULL
+ * if that setting is present or if the option needs none. */
 static const char *missing_need(const sgt_config *s, const sgt_option *row)
 {
     int examples = sgt_config_examples(s);

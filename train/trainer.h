@@ -42,8 +42,8 @@ typedef struct sgt_trainer {
      * `from` */
     sgt_checkpoint_state state;
     sgt_trace *trace; /* NULL: no trace */
-    /* (layers) array: what each layer recomputes (an sgt_recompute), as chosen by --recompute auto
-     * to fit in memory; NULL: the setting `recompute` applies to all layers */
+    /* array with an sgt_recompute for each layer, as chosen by --recompute auto to fit in memory;
+     * NULL: the setting `recompute` applies to all layers */
     uint8_t *recompute_at;
     int dry;       /* 1: only estimate the memory; 0: train */
     char gpu[256]; /* name of the CUDA device */

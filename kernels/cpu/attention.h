@@ -177,10 +177,11 @@ typedef struct attention_parts {
     /* k and v, packed transposed: (width/GROUP, BLOCK) for each block of keys */
     float *k_t, *v_t;
     float *k, *v;              /* packed down, (rows/GROUP, width) */
-    float *q_down, *dout_down; /* q and dout packed down, (rows/GROUP, width) */
+    float *q_down, *dout_down; /* q and dout, packed down columns: (rows/GROUP, width) */
     float *s, *dp;             /* s: scores; dp: gradients of probabilities; (BLOCK, BLOCK) each */
-    float *p, *ds; /* p: probabilities; ds: score gradients; packed along: (BLOCK, BLOCK/GROUP) */
-    float *p_down, *ds_down; /* p and ds packed down, (BLOCK/GROUP, BLOCK) */
+    /* p: probabilities; ds: score gradients; packed along rows: (BLOCK, BLOCK/GROUP) */
+    float *p, *ds;
+    float *p_down, *ds_down; /* p and ds, packed down columns: (BLOCK/GROUP, BLOCK) */
     /* Sums of gradients: dq (rows, width) of all queries, dk and dv (BLOCK, width) of one block of
      * keys. The forward pass uses dq for its output. */
     float *dq, *dk, *dv;

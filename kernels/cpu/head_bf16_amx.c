@@ -84,8 +84,8 @@ typedef struct head {
      *   common     the row's factor in all parts that are not mixed */
     float *reference, *at_target, *common;
     double *squares; /* sum of squares of dw for each task */
-    /* (parts) array: 1 if the part is mixed, that is, if its factor differs from `common` in at
-     * least one row. In such a row, either the row's maximum in the part is subtracted instead of
+    /* array of `parts` flags: 1 if the part is mixed, that is, if its factor differs from `common`
+     * in at least one row. In such a row, either the row's maximum in the part is subtracted instead of
      * the reference, or subtract_one has replaced e. The terms of a mixed part are multiplied by
      * `factor`. */
     int *mixed;

@@ -65,7 +65,7 @@ typedef struct sgt_product {
     /* function that computes a block of C; the implementation in AMX tiles accepts only NULL as
      * f */
     sgt_product_run *run;
-    size_t scratch; /* bytes of scratch memory per thread, SGT_ARENA_ALIGN-aligned */
+    size_t scratch; /* bytes of scratch memory per thread, aligned to SGT_ARENA_ALIGN */
     /* Rows and columns of a unit, the smallest possible block of C. A block consists of whole
      * units, so it begins at multiples of these sizes. */
     size_t rows, columns;

@@ -99,7 +99,7 @@ typedef struct sgt_cpu_shape {
      * index 0 */
     size_t wpe, lnf_w, lnf_b;
     size_t head_w; /* index of the first float of the head's weight; 0 if the head is tied to wte */
-    size_t ldv;    /* floats from one row of logits to the next: V, rounded up to whole vectors */
+    size_t ldv;    /* row stride of the logits in floats: V, rounded up to whole vectors */
     /* tile: number of positions per task; tiles: number of tasks into which the N positions are
      * divided */
     size_t tile, tiles;

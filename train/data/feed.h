@@ -48,8 +48,8 @@ typedef struct sgt_examples {
     uint64_t count;
     /* tokens of all examples, one after another: prompt, completion, end of text */
     int32_t *tokens;
-    /* (count + 1) array: starts[i] is the index in `tokens` of the first token of example i.
-     * starts[count] is the total number of tokens. An example has at least two tokens. */
+    /* array of count + 1 elements: starts[i] is the index in `tokens` of the first token of example
+     * i. starts[count] is the total number of tokens. An example has at least two tokens. */
     uint64_t *starts;
     /* array of `count` elements: number of prompt tokens in each example, at least 1. Only the
      * tokens that follow the prompt have a loss. */
