@@ -236,7 +236,8 @@ typedef struct sgt_gemm_shape {
     size_t lda, ldb, ldc;
     int bias;       /* add bias[n] to each row */
     int accumulate; /* add to the content of C */
-    int bf16;       /* 1: A and B are bfloat16, and lda and ldb count bfloat16 elements */
+    /* 1: A and B are bfloat16, and lda and ldb count bfloat16 elements; 0: A and B are float32 */
+    int bf16;
     /* Scratch memory of sgt_gemm_scratch(threads) bytes, SGT_ARENA_ALIGN-aligned, which the caller
      * owns. Plans whose products never run at the same time may share it. NULL: the plan allocates
      * its own scratch memory. */

@@ -41,7 +41,8 @@ typedef struct sgt_optim {
     sgt_optim_kind kind;
     /* options of AdamW, which also apply to the tensors that SGT_MUON updates with AdamW */
     float beta1, beta2, eps;
-    int bf16_moments; /* 1: AdamW stores its moments in bfloat16 (kernels/moments.h) */
+    /* 1: AdamW stores its moments in bfloat16 (kernels/moments.h); 0: in float32 */
+    int bf16_moments;
     /* momentum of SGD, whose momentum buffer is stored in place of AdamW's first moments */
     double momentum;
     int nesterov;

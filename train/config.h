@@ -141,7 +141,8 @@ typedef struct sgt_config {
     uint64_t eval_every, save_every, keep;
     uint64_t seed;
     int overfit;
-    /* 1: --batch-size auto, which chooses the largest batch that fits in memory */
+    /* 1: --batch-size auto, which chooses the largest batch that fits in memory; 0: `batch` is the
+     * size */
     int batch_auto;
     int given[SGT_SETTINGS]; /* for each option, 1 if the user set it */
     /* JSON array that owns strings to which fields of this struct point */

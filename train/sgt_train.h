@@ -28,7 +28,8 @@ typedef struct sgt_train_options {
     int resume, force;
     /* 1: if there is no checkpoint to resume from, start at step 0; 0: fail */
     int or_start;
-    /* 1: if the loss diverges (see advice.h), save a checkpoint and return SGT_EUNSUPPORTED */
+    /* 1: if the loss diverges (see advice.h), save a checkpoint and return SGT_EUNSUPPORTED; 0:
+     * continue */
     int stop_diverged;
     sgt_notice notice;
     /* callback for detailed messages, such as the device's speed or the reason for a default */

@@ -85,9 +85,9 @@ typedef struct head {
     float *reference, *at_target, *common;
     double *squares; /* sum of squares of dw for each task */
     /* array of `parts` flags: 1 if the part is mixed, that is, if its factor differs from `common`
-     * in at least one row. In such a row, either the row's maximum in the part is subtracted instead of
-     * the reference, or subtract_one has replaced e. The terms of a mixed part are multiplied by
-     * `factor`. */
+     * in at least one row. In such a row, either the row's maximum in the part is subtracted
+     * instead of the reference, or subtract_one has replaced e. The terms of a mixed part are
+     * multiplied by `factor`. */
     int *mixed;
     char *scratch; /* (threads, scratch_bytes) */
     size_t scratch_bytes, total;

@@ -47,7 +47,8 @@ typedef struct sgt_cuda_gemm_shape {
     sgt_cuda_type type, out; /* type: of A and B; out: of D */
     /* 1: tensor cores may round float32 operands to TF32; 0: they may not */
     int tf32;
-    int accumulate; /* 1: add to the old D, or to `onto` in sgt_cuda_gemm_run_mixed */
+    /* 1: add to the old D, or to `onto` in sgt_cuda_gemm_run_mixed; 0: overwrite D */
+    int accumulate;
     sgt_cuda_epilogue epilogue;
     /* Number of multiprocessors that the library may use; its heuristics choose algorithms for this
      * number. The remaining multiprocessors are free for other kernels. 0: all multiprocessors. */

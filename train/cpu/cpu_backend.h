@@ -111,7 +111,7 @@ typedef struct sgt_cpu_shape {
     /* 1: operands of matrix products are rounded to `format`; 0: they stay float32 */
     int rounding;
     sgt_rounding format;
-    int bf16; /* 1: matrix products multiply bfloat16 operands */
+    int bf16; /* 1: matrix products multiply bfloat16 operands; 0: float32 operands */
     /* 1: the attention kernels round their operands themselves; 0: the backend rounds these
      * operands first */
     int attention_rounds;

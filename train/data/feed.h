@@ -84,7 +84,8 @@ typedef struct sgt_feed_options {
     /* number of batches to return again and again, 0 .. cycle - 1, without threads; 0: do not
      * repeat batches */
     uint64_t cycle;
-    int now; /* 1: use no threads, and make each batch in sgt_feed_next */
+    /* 1: use no threads, and make each batch in sgt_feed_next; 0: threads make batches ahead */
+    int now;
     /* number of further sgt_feed_next calls for which a returned batch stays valid; after them, its
      * memory is reused */
     unsigned hold;
