@@ -72,8 +72,8 @@ char *sgt_printable(char *out, unsigned long size, const char *s);
 /* A receiver of messages that are not failures, such as "io_uring is forbidden: reading with pread
  * instead". */
 typedef struct sgt_notice {
-    /* function that receives one line; NULL: lines are discarded. The library may call it from any
-     * of its threads, but for one handle (such as a loader) never from two at a time */
+    /* function that receives one line; NULL: lines are discarded. Calls may come from any thread,
+     * but for one handle (such as a loader) never from two threads at a time */
     void (*say)(void *ctx, const char *line);
     void *ctx; /* argument of say */
 } sgt_notice;
