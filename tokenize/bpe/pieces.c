@@ -346,8 +346,8 @@ static size_t extent_cut(sgt_encoder *e, const uint8_t *text, size_t n)
     if (x.n > 4) x.n = in_sight(x.s, x.n);
     ahead = AHEAD < x.n / 4 ? AHEAD : x.n / 4;
     if (x.longest > SGT_EXTENT_TOKEN || ahead < 2 * x.longest) return 0;
-    /* If memory runs out, return 0 as if there were no cut. The caller then reads more text, or
-     * runs out of memory itself and reports that. */
+    /* If memory runs out, return 0 as if no cut was found. The caller then reads more text, and
+     * reports an error if it runs out of memory, too. */
     if (!(x.ids = malloc(x.n * sizeof *x.ids))) return 0;
     size_t b = find_border(&x, x.n - ahead);
     free(x.ids);

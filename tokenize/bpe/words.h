@@ -37,9 +37,9 @@
 /* number of elements of sgt_words.marks, which lists offsets that lead to no encoding */
 #define SGT_MARKS 4096
 #define SGT_WORDS 320     /* most words in a batch */
-#define SGT_WORD_SHORT 7  /* maximum word length in bytes for the table's first part */
+#define SGT_WORD_SHORT 7  /* maximum length in bytes of the words in the table's first part */
 #define SGT_WORD_BYTES 15 /* most bytes of a word in the table */
-#define SGT_WORD_LINES 17 /* log2 of the number of lines in each part of the table */
+#define SGT_WORD_LINES 17 /* log2 of the number of lines (buckets) in each part of the table */
 #define SGT_WORD_SHORT_LINE 32
 #define SGT_WORD_LONG_LINE 64
 /* bytes of the table */
