@@ -94,7 +94,8 @@ typedef struct beginning {
     uint8_t *text, *scratch; /* scratch has the same size as text */
     size_t n;
     int whole; /* 1: `text` is the whole stream */
-    int last;  /* 1: decide by these bytes; 0: SGT_FORM_MORE may be returned to ask for more */
+    /* 1: choose an sgt_form now; 0: SGT_FORM_MORE may be returned to ask for more bytes */
+    int last;
 } beginning;
 
 /* Return the form (sgt_form) of a text whose first line begins with a brace at `at`. */
@@ -651,7 +652,7 @@ char *sgt_corpus_line(const sgt_corpus *c, size_t i, uint64_t size, int stamped,
 {
     const sgt_corpus_file *f = &c->files[i];
     /* The device number is not included: on NFS and some other file systems, it differs between
-     * machines and changes at a restart. */
+     * machines and may change at a reboot. */
     const uint64_t id[] = {f->inode, (uint64_t)f->mtime, (uint64_t)f->nanoseconds};
     char *text = NULL, *line = NULL;
     json_t *o = sgt_corpus_json_name(c, i);

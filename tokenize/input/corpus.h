@@ -219,12 +219,14 @@ const sgt_magic *sgt_binary_of(const uint8_t *p, size_t n, int whole, int lines)
 
 typedef enum sgt_form {
     SGT_FORM_TEXT,
-    /* text that begins with a brace, but whose first lines are not JSON objects with the field */
+    /* text that begins with a brace, but whose first lines are not JSON objects that have the text
+     * field */
     SGT_FORM_BRACE,
     SGT_FORM_LINES, /* JSON Lines */
     SGT_FORM_ARRAY, /* JSON array whose first element is an object that has the text field */
     SGT_FORM_MORE,  /* undecided: more bytes of the stream are needed */
-    SGT_FORM_OTHER  /* not text, or a JSON array of documents: the file cannot be tokenized */
+    /* not text, or a JSON array while such files are skipped: the file cannot be tokenized */
+    SGT_FORM_OTHER
 } sgt_form;
 
 /* Bytes of a stream that have been read but not yet used. The array is allocated with malloc. */

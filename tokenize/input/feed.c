@@ -47,8 +47,8 @@ static int begins_with(const sgt_literal *l, const uint8_t *text, size_t n)
     return l->text && n >= strlen(l->text) && !memcmp(text, l->text, strlen(l->text));
 }
 
-/* Return the offset of the last literal in the n bytes at `text` that does not begin at offset 0,
- * or 0 if there is none. */
+/* Return the offset of the last literal in the n bytes at `text`, or 0 if there is none. A literal
+ * at offset 0 does not count. */
 static size_t last_literal(const sgt_literal *l, const uint8_t *text, size_t n)
 {
     const size_t bytes = strlen(l->text);
@@ -212,8 +212,8 @@ static const sgt_corpus_file *current(const sgt_text_feed *f)
     return &f->r.corpus->files[f->file];
 }
 
-/* Determine from its first bytes what the stream that has just been opened holds (sgt_form). The
- * bytes stay in f->carry, to be delivered later. */
+/* Determine from the first bytes of a stream that has just been opened what it holds (sgt_form).
+ * The bytes stay in f->carry, to be delivered later. */
 static int read_form(sgt_text_feed *f, sgt_error *err)
 {
     sgt_corpus_file *s = &f->r.corpus->files[f->file];
@@ -683,8 +683,8 @@ static int add_document(sgt_unit *u, const sgt_part *p, sgt_error *err)
     return append_part(u, &part, err);
 }
 
-/* Reset *next after a copy of it was appended to the unit, so that it can collect the lines or rows
- * that follow. */
+/* After a copy of *next was appended to the unit, reset *next, so that it can collect the lines or
+ * rows that follow. */
 static void begin_records(sgt_part *next)
 {
     next->offset = next->end;
@@ -755,8 +755,8 @@ int sgt_unit_unfold(sgt_unit *u, sgt_error *err)
 
 /* ---- encoding ---- */
 
-/* Return the number of ill-formed units in a part of text, and append the positions of the first
- * ones to u->invalid until it is full. */
+/* Return the number of ill-formed UTF-8 units in a part, and append the positions of the first ones
+ * to u->invalid until it is full. */
 static uint64_t locate_invalid(sgt_unit *u, sgt_part *p)
 {
     uint64_t at[SGT_INVALID_LISTED];

@@ -43,7 +43,7 @@
  * rows and begins at the metadata. */
 typedef struct row_group {
     uint64_t row;    /* index in the file of the group's first row */
-    uint64_t before; /* size in bytes of the requested column in all earlier row groups together */
+    uint64_t before; /* total size in bytes of the requested column in all earlier row groups */
     uint64_t at;     /* offset in the file of the column's first page in this group */
     int codec;
 } row_group;

@@ -65,8 +65,8 @@ int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err
  * rank that reads the start of the file includes the metadata. */
 uint64_t sgt_parquet_hash(const sgt_parquet *p, uint64_t *covered);
 
-/* Return about how many bytes of the file's range have been read (sgt_corpus_share). It is used to
- * show progress. */
+/* Return the approximate number of bytes of the file's range that have been read
+ * (sgt_corpus_share). It is used to show progress. */
 uint64_t sgt_parquet_raw(const sgt_parquet *p);
 
 /* ---- pages ----
@@ -108,7 +108,7 @@ typedef struct sgt_parquet_head {
     /* kind of page: SGT_PARQUET_DATA, _DICTIONARY or _DATA2; other kinds are skipped */
     int kind;
     size_t size;        /* bytes of the head itself */
-    size_t packed;      /* bytes of the page as stored, which follow the header */
+    size_t packed;      /* size in bytes of the page as stored, without its header */
     size_t unpacked;    /* bytes of the page when unpacked */
     uint64_t rows;      /* number of rows in a data page, or of strings in a dictionary page */
     int encoding;       /* encoding of the strings */

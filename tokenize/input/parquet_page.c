@@ -226,7 +226,8 @@ static int read_runs(runs *r, uint32_t *out, size_t n)
 typedef struct deltas {
     const uint8_t *at, *end;
     uint64_t left; /* numbers not yet read */
-    /* the integer read last; before the first read, the first integer, which the header has */
+    /* the integer read last; before the first read, the first integer, which is stored in the
+     * header */
     uint64_t last;
     int begun;             /* 1: the first number has been read */
     uint64_t block, minis; /* block: numbers per block; minis: miniblocks per block */
@@ -558,7 +559,7 @@ int sgt_parquet_has_indices(const sgt_parquet_head *h)
     return h->encoding == SGT_PARQUET_PLAIN_DICTIONARY || h->encoding == SGT_PARQUET_RLE_DICTIONARY;
 }
 
-/* Decode the next n strings of the page, by the page's encoding. */
+/* Decode the next n strings of the page with the decoder of the page's encoding. */
 static const char *read_strings(decoder *d, sgt_parquet_string *out, size_t n)
 {
     const int encoding = d->p->head.encoding, strings = d->p->column.type == SGT_PARQUET_BYTES;
