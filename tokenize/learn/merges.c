@@ -315,7 +315,7 @@ static int merge_pair(trainer *t, pair_key key, uint32_t made, sgt_error *err)
 
 /* ---- the training loop ---- */
 
-/* Add the tokens that no merge produces: the end of text and the 256 bytes. */
+/* Add the tokens that no merge produces: the end-of-text token and the 256 single bytes. */
 static int add_first(sgt_vocab_parts *parts, sgt_error *err)
 {
     int rc = sgt_vocab_parts_token(parts, 0, SGT_EOT_TEXT, strlen(SGT_EOT_TEXT), 1, err);
