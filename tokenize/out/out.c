@@ -462,7 +462,7 @@ static int make_work(const char *out, const char *work, sgt_error *err)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: holds files that sgt did not create (move them, or name another OUT)",
                         work);
-    /* .work is a folder; or it is gone, because the run that just ended has removed it */
+    /* .work is a folder, or a run that has just ended removed it, which the caller checks */
     return SGT_OK;
 }
 
@@ -498,7 +498,7 @@ static void remove_work(sgt_out *o)
     unlink(sgt_path(path, o->work, "owner"));
     /* after this, another run may create a new lock and claim the folder */
     unlink(sgt_path(path, o->work, "lock"));
-    /* if another run has just created a lock, .work is not empty and must stay, so rmdir fails */
+    /* rmdir fails, as it should, if another run has just created a lock in .work */
     rmdir(o->work);
     sgt_owner_leave(&o->owner);
 }
@@ -749,8 +749,8 @@ static int check_joined(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     return NOT_JOINED;
 }
 
-/* In a locked output folder, join the ranks that are at work. If there are none, resume an earlier
- * run or start over. */
+/* In a locked output folder, join the ranks that are already running. If there are none, resume an
+ * earlier run or start over. */
 static int set_up(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc = find_sharer(o, NULL, err);
@@ -776,8 +776,8 @@ int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     int rc = approach(o, r, err);
     snprintf(name, sizeof name, "owner-%06" PRIu32, r->rank);
     sgt_path(own, o->work, "%s", name);
-    /* Check by its owner file whether the same rank is already running. This may take a minute, so
-     * do it before locking; other ranks wait for the lock. */
+    /* Check the owner file to see if a process already runs as this rank. This may take a minute,
+     * so do it before locking; other ranks wait for the lock. */
     if (!rc && shared && (rc = sgt_owner_lives(own, &o->who, err)) == 1) rc = at_work(r, 1, err);
     for (int turn = 0; !rc && (rc = lock_work(o, err)) == 1; turn++)
         rc = shared && turn < WAIT_TURNS ? wait_a_turn(r, err) : at_work(r, 0, err);

@@ -154,8 +154,8 @@ uint64_t sgt_record_tokens(const sgt_record *r) { return r->tokens; }
 /* Return the checkpoint from which a later run must resume. */
 static sgt_checkpoint resume_point(const sgt_record *r)
 {
-    /* 1 if the current document's line or row has not ended: the offset is still that of its
-     * beginning, which all its documents have */
+    /* 1 if the current document's line or row has not ended: the offset is still that of the line
+     * or row, which all its documents share */
     const int line = r->now.file == r->begun.file && r->now.offset == r->begun.offset;
     if (!r->inside || !(r->digests.hash || line)) return r->now;
     sgt_checkpoint at = r->begun;
