@@ -43,7 +43,8 @@ typedef struct parts {
     /* array of ranks + 1 positions: rank i reads the inputs from cuts[i] up to cuts[i + 1] */
     sgt_cut *cuts;
     sgt_out out;
-    /* the sets of shards of all parts, in order; a rank without inputs has no part */
+    /* the sets of shards of all parts, in the order of the ranks; a rank without inputs has no
+     * part */
     sgt_made *set;
     /* connection to the other ranks; NULL if a user started the ranks separately, or if there is
      * only one */
@@ -458,8 +459,8 @@ static int complete(parts *p, sgt_tokenize_result *result, sgt_error *err)
     return rc;
 }
 
-/* Add up what all ranks have read, when their parts are complete, and decide which share of the
- * second pass this rank does. */
+/* When the parts of all ranks are complete, add up what the ranks have read, and decide which share
+ * of the second pass this rank does. */
 static int meet_counts(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_ranks *r = p->together;
