@@ -25,13 +25,13 @@ static const range boundaries[] = {
     {0x10D0, 0x10FA}, {0x2010, 0x2027}, {0x3001, 0x3002}, {0x3041, 0x3096}, {0x30A1, 0x30FA},
     {0x3400, 0x4DBF}, {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3}, {0xFF01, 0xFF5E}, {0x1F300, 0x1FAFF}};
 
-/* The ranges among `boundaries` that contain only characters which NFC and NFKC leave unchanged. (A
- * test checks this, too.) */
+/* Ranges of `boundaries` in which NFC and NFKC leave every character unchanged. (A test checks
+ * this, too.) */
 static const range unchanged[] = {{0x0400, 0x0481}, {0x05D0, 0x05EA}, {0x0E01, 0x0E2E},
                                   {0x3041, 0x3094}, {0x30A1, 0x30FA}, {0x3400, 0x4DBF},
                                   {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3}};
 
-/* name of this module's memory in out-of-memory messages */
+/* what out-of-memory messages call the memory that this file allocates */
 static const char what[] = "normalized text";
 
 static int within(const range *r, size_t count, uint32_t cp)

@@ -321,8 +321,8 @@ SPLIT_INLINE uint64_t rule_number_starts(const uint8_t *p, unsigned digits, cons
                                          uint64_t number, sgt_split_carry *c)
 {
     uint64_t before = number << 1 | c->number, longer = number & before;
-    /* Now `longer` is not 0 if a run of numbers has more than `digits` bytes, which is rare. Only
-     * such a run may need to be divided, which is slow. */
+    /* After the loop, `longer` is not 0 if a run of numbers has more than `digits` bytes, which is
+     * rare. Only such a run may need to be divided, which is slow. */
     for (unsigned i = 1; i < digits; i++) longer &= longer << 1;
     int begun = (c->number & number) != 0;
     c->number = number >> 63;
@@ -396,8 +396,8 @@ typedef struct rule_cases {
     uint64_t upper, lower, both, mark;
 } rule_cases;
 
-/* Add the mask `bytes` of a character's bytes to those masks of *k that the character's sgt_kind
- * belongs to. */
+/* Add a character's bytes, given by the mask `bytes`, to the masks of *k that apply to the
+ * character's sgt_kind. */
 static inline void rule_add_case(rule_cases *k, unsigned kind, uint64_t bytes)
 {
     if (kind == SGT_KIND_LU || kind == SGT_KIND_LT) k->upper |= bytes;
