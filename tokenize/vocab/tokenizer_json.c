@@ -30,7 +30,7 @@ typedef struct writer {
     written *tokens; /* tokens[id]: JSON text of the token with this public id */
 } writer;
 
-#define FRAME 2048 /* maximum size in bytes of a file without its tokens and split rule */
+#define FRAME 2048 /* maximum size in bytes of an output file without its tokens and split rule */
 /* Maximum number of bytes that a token adds to the file, without the bytes of its text: quotes,
  * ids, names and punctuation in the list of tokens, the list of added tokens and the list of merges
  * together. */
@@ -63,7 +63,7 @@ static void put_number(writer *w, uint32_t x)
     w->to = to;
 }
 
-/* Append text that is not in the byte alphabet, escaped as in a JSON string. */
+/* Append ordinary text, which is not in the byte alphabet, with the escapes of a JSON string. */
 static void put_text(writer *w, const uint8_t *s, size_t n)
 {
     for (; n-- > 0; s++) {

@@ -88,7 +88,7 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out)
 typedef struct groups {
     const uint32_t (*halves)[2];
     const uint16_t *factors; /* factor to try first for each group; NULL: try 1 first */
-    /* sizes: number of merges in each group; head, next: the linked lists */
+    /* sizes: number of merges in each group; head, next: linked lists of each group's merges */
     uint32_t *sizes, *head, *next;
     uint32_t count, largest;
 } groups;

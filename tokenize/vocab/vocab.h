@@ -55,7 +55,7 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out);
 #define SGT_PAIR_GROUPS 8192 /* number of groups in GPT-2's table */
 
 typedef struct sgt_pairs {
-    /* memory for slots and factors, in a huge page because each look-up is a random access */
+    /* memory of `slots` and `factors`: a huge page, because each look-up is a random access */
     sgt_arena memory;
     /* a slot is left id << 44 | right id << 24 | merged id; in an empty slot, all bits are set */
     uint64_t *slots;

@@ -53,8 +53,7 @@ static int next_line(const text_file *t, size_t *at, const char **line, size_t *
 
 /* ---- reading tokens and merges in the byte alphabet ---- */
 
-/* Append the merge of two tokens: the first l bytes of s->room, and the bytes after them up to
- * n. */
+/* Append the merge of two tokens: bytes 0 up to l of s->room, and bytes l up to n. */
 static int append_merge(source *s, size_t l, size_t n, sgt_error *err)
 {
     const uint8_t *bytes = s->room;
@@ -268,8 +267,8 @@ static const struct known {
     struct {
         uint32_t id;
         const char *name;
-        /* special tokens whose names are the same in all versions of the vocabulary; ids above the
-         * ranks that are not listed here count as unused */
+        /* special tokens whose names are the same in all versions of the vocabulary; other ids
+         * above the ranks count as unused */
     } special[SPECIAL];
 } known[] = {
     {.ranks = {0xD22AC95E30426420, 0x506E4A633F7CF7FA},
