@@ -69,7 +69,7 @@ uint32_t sgt_vocab_eot(const sgt_vocab *v);  /* end-of-text id, which begins eac
 uint64_t sgt_vocab_fingerprint(const sgt_vocab *v);
 /* Return "gpt2", or the last component of the path, cut to 15 bytes. It is valid as long as v. */
 const char *sgt_vocab_name(const sgt_vocab *v);
-/* Return the bytes of token `id`, *n in number and valid as long as v. NULL: no such token. */
+/* Return the *n bytes of token `id`, which are valid as long as v. NULL: there is no such token. */
 const uint8_t *sgt_vocab_token(const sgt_vocab *v, uint32_t id, size_t *n);
 
 /* Store the vocabulary as Hugging Face's tokenizer.json in *text, a malloc'd string of *n bytes. */
@@ -99,7 +99,7 @@ typedef struct sgt_text {
 int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, void *ids,
                      size_t ids_bytes, size_t *ends, sgt_error *err);
 
-/* Decode `count` ids into *text: *n bytes and a NUL, malloc'd. SGT_EFORMAT: an id is too large. */
+/* Decode `count` ids to *text (*n bytes and a NUL, malloc'd). SGT_EFORMAT: an id is too large. */
 int sgt_decode(const sgt_vocab *v, const void *ids, size_t count, char **text, size_t *n,
                sgt_error *err);
 
