@@ -29,7 +29,8 @@ int main(int argc, char **argv)
     sgt_search_wheels();
     sgt_config_default(&bench_config);
     bench_config.seq = 0;
-    /* ignore failures: without the handler, reading a truncated shard ends the program */
+    /* ignore a failure: without the handler, reading a truncated shard ends the program instead of
+     * giving an error */
     sgt_loader_guard_sigbus(NULL);
     return sgt_run_command(&program, argc, argv);
 }

@@ -112,7 +112,8 @@ int main(int argc, char **argv)
     sgt_error err;
     sgt_spin_little(argv);
     sgt_search_wheels();
-    /* ignore failures: without the handler, reading a truncated shard ends the program */
+    /* ignore a failure: without the handler, reading a truncated shard ends the program instead of
+     * giving an error */
     sgt_loader_guard_sigbus(NULL);
     int first = sgt_options_parse(&program, argc, argv);
     if (argc - first == 1 && !o.data.count)

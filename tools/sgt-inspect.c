@@ -219,7 +219,8 @@ int main(int argc, char **argv)
     o.path = argv[first];
     o.notice = sgt_talk_notice(program.name, o.quiet);
     o.stop = sgt_catch_signals();
-    /* ignore failures: without the handler, reading a truncated shard ends the program */
+    /* ignore a failure: without the handler, reading a truncated shard ends the program instead of
+     * giving an error */
     sgt_loader_guard_sigbus(NULL);
     int rc = compare        ? inspect_compare(&o, paths, &err)
              : export_given ? inspect_export(&o, paths, &err)

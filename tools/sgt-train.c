@@ -521,7 +521,8 @@ int main(int argc, char **argv)
     char *cache = sgt_cache_folder();
     char *command = sgt_command_line(program.name, argc, argv);
     sgt_stop *stop = sgt_catch_signals();
-    /* ignore failures: without the handler, reading a truncated shard ends the program */
+    /* ignore a failure: without the handler, reading a truncated shard ends the program instead of
+     * giving an error */
     sgt_loader_guard_sigbus(NULL);
     parse_options(argc, argv);
     if (s.device != SGT_DEVICE_CPU) sgt_search_wheels();

@@ -51,7 +51,8 @@ extern struct bench {
     size_t operand_count;
     sgt_notice notice;
     const sgt_stop *stop;
-    char *cache; /* folder of measured peak speeds and self-check results; NULL: none */
+    /* path of the folder that keeps measured peak speeds and self-check results; NULL: none */
+    char *cache;
     bench_row rows[BENCH_ROWS];
     size_t count;
     int measured; /* 1: at least one row has figures */

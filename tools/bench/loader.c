@@ -120,7 +120,8 @@ static const char *const state_names[] = {"warm", "mapped", "cached", "cold"};
 /* What a row of the table measures. */
 typedef struct loader_row {
     int maker, output, threads;
-    int plain; /* 1: a plain loop fills the batches, one token at a time; 0: `maker` fills them */
+    /* 1: a plain loop fills the batches, one token at a time; 0: the reader fills them */
+    int plain;
     set_state pass;
 } loader_row;
 

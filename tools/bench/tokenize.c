@@ -345,8 +345,8 @@ static int add_all_ours(sgt_error *err)
     return rc == SGT_OK ? add_ours("GPT-2's pattern", "gpt2", err) : rc;
 }
 
-/* Add rows for other tokenizers. Parquet files are compared with other programs than text files
- * are. */
+/* Add rows for other tokenizers. For Parquet files, these are different programs than for text
+ * files. */
 static int add_peers(sgt_error *err)
 {
     const sgt_corpus *c = state.corpus;

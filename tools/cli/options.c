@@ -289,8 +289,8 @@ static size_t begins_part(const char *word, size_t n, const char *in, size_t m)
 static size_t distance(const char *word, size_t n, const char *name, size_t m, size_t most)
 {
     size_t slips = count_slips(word, n, name, m);
-    /* If there are as many errors as the name has letters, no letter of the name may be left in the
-     * word. Such words are not similar. */
+    /* A word with as many typing errors as the name has letters may have no letter in common with
+     * the name, so it is not similar. */
     if (slips <= most && slips < m) return slips ? BEGINS_PART + slips : SAME;
     return m > 1 && begins_part(name, m, word, n) ? FARTHEST - m : FARTHEST;
 }
@@ -418,7 +418,7 @@ static void set_defaults(const sgt_program *p)
     }
 }
 
-/* Find an option by its letter, or if `letter` is 0, by its name, the n bytes at `name`. Fill in *o
+/* Find an option by its letter or, if `letter` is 0, by its name, the n bytes at `name`. Fill in *o
  * and return 1, or return 0. */
 static int find_option(const sgt_program *p, const char *name, size_t n, char letter, sgt_option *o)
 {

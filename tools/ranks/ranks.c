@@ -252,7 +252,8 @@ static void *watch_others(void *ctx)
     quick_exit(sgt_exit_code(bad.code));
 }
 
-/* Wait until rank 0 tells this process to end, or dies; this is a thread of every rank above 0. */
+/* Main function of a thread in every rank above 0: wait until rank 0 tells this process to end, or
+ * dies. */
 static void *watch_first(void *ctx)
 {
     const net *t = ctx;
@@ -415,7 +416,7 @@ static int is_first(int fd, hello *h)
     return answers && answer == MAGIC;
 }
 
-/* Connect to rank 0 for the connection kind h->life. Until rank 0 listens, try again, for at most
+/* Open a connection of kind h->life to rank 0. Retry until rank 0 listens, for at most
  * JOIN_SECONDS. */
 static int reach(net *t, hello *h, sgt_error *err)
 {

@@ -29,7 +29,7 @@ static void add_key(report_figure *g, const char *class, unsigned color, const c
 /* ---- smooth lines ---- */
 
 #define LEAST_SMOOTHED 20 /* shorter lines are not smoothed */
-/* count / PART is the number of points on each side of a smoothing window; `count` is the number of
+/* a smoothing window extends count / PART points to each side, where `count` is the number of
  * points of the curve */
 #define PART 12
 #define LEAST_SIDE 3

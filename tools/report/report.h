@@ -95,7 +95,7 @@ typedef struct report_run {
     uint64_t data_hash; /* hash of the training data, from the checkpoint; 0: unknown */
     /* array of the objects in starts.jsonl, one for each start or resume of the run */
     json_t *starts;
-    /* going: 1 if the run seems to be training still: it has steps left, and its log has grown
+    /* going: 1 if the run seems to be still training: it has steps left, and its log has grown
      * recently; idle: seconds since the log last grew */
     int going;
     double idle;

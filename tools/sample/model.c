@@ -9,7 +9,7 @@
 #include "tools/cli/process.h"
 #include "tools/sample/sample.h"
 
-/* rows of GPT-2's wte if its 50,257 rows were padded to a multiple of 128 */
+/* number of rows of GPT-2's token embedding (wte) if 50,257 is padded to a multiple of 128 */
 #define GPT2_PADDED 50304
 
 /* Return whether the folder `path` has a vocabulary that sgt_vocab_load can read. */
