@@ -76,7 +76,7 @@ template <class... R> DEV void make_barriers(uint64_t *own, R *...rings)
         (rings->make(), ...);
         dev::mbar_init_fence();
     }
-    dev::block_sync(); // the barriers are there for all
+    dev::block_sync(); // every thread sees initialized barriers
 }
 
 // Start TMA copies that fill a tile of ROWS rows and D columns. Its first element is at (plane,

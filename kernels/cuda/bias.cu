@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(ROWS * 32)
             DEV_UNROLL_FOR (int i = 0; i < V; i++) total[i] += x[i];
         }
     DEV_UNROLL_FOR (int i = 0; i < V; i++) shared[(warp * V + i) * 32 + lane] = total[i];
-    dev::block_sync(); // with the first warp's reading
+    dev::block_sync(); // every warp has stored its sums
     if (warp > 0 || c >= C) return;
     DEV_UNROLL_FOR (int i = 0; i < V; i++) {
         for (int w = 1; w < ROWS; w++) total[i] += shared[(w * V + i) * 32 + lane];

@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(GROUPS * 32)
         for (int b = group; b < blocks; b += GROUPS)
             total += partial[(size_t)b * pitch + first + lane];
     shared[group * PITCH + lane] = total;
-    dev::block_sync(); // with the reading below
+    dev::block_sync(); // every group has stored its sums
     total = dev::warp_sum(shared[lane * PITCH + group]);
     if (lane > 0 || c >= width) return;
     float *out = c < C ? to.out[0] + c : c < 2 * C ? to.out[1] + c - C : to.out[2] + c - 2 * C;

@@ -69,7 +69,7 @@ template <int WARPS, class N> DEV N block_sum(N x, N *shared)
     x = dev::warp_sum(x);
     dev::block_sync(); // every thread has read the sum of the previous call
     if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
-    dev::block_sync(); // with the readers below
+    dev::block_sync(); // every warp has stored its sum
     N sum = 0;
     for (int w = 0; w < WARPS; w++) sum += shared[w];
     return sum;

@@ -330,7 +330,7 @@ template <class T, int CHUNKS> struct Columns {
                 for (int w = 0; w < ROW_WARPS; w++) total += shared[w * a.C + c];
                 out[p * a.C + c] = total;
             }
-            dev::block_sync(); // and read, before the next part's sums overwrite them
+            dev::block_sync(); // every sum has been read before the next part's overwrite it
         }
     }
 };

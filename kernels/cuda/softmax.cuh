@@ -45,7 +45,7 @@ template <int WARPS> DEV Sum block_combine(Sum s, float *shared)
         shared[warp] = s.max;
         shared[WARPS + warp] = s.total;
     }
-    dev::block_sync(); // with the reading below
+    dev::block_sync(); // every warp has stored its sums
     Sum all = {LOWEST, 0};
     for (int w = 0; w < WARPS; w++) all.max = fmaxf(all.max, shared[w]);
     for (int w = 0; w < WARPS; w++) all.total += shared[WARPS + w] * exp_fast(shared[w] - all.max);

@@ -1,2 +1,2 @@
 # kernels/cuda/bias.cu cuda_bias_backward_f16 race
-s|dev::block_sync(); // with the first warp.s reading||
+s|dev::block_sync(); // every warp has stored its sums||

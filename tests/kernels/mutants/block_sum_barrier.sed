@@ -1,2 +1,2 @@
 # kernels/cuda/elements.cuh cuda_grad_norm race
-s|dev::block_sync(); // with the readers below||
+s|dev::block_sync(); // every warp has stored its sum||

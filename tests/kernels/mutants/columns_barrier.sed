@@ -1,2 +1,2 @@
 # kernels/cuda/columns.cu cuda_layernorm_backward_bf16 race
-s|dev::block_sync(); // with the reading below||
+s|dev::block_sync(); // every group has stored its sums||

@@ -1,2 +1,2 @@
 # kernels/cuda/layernorm.cu cuda_layernorm_backward_bf16 race
-s|dev::block_sync(); // and read, before .*||
+s|dev::block_sync(); // every sum has been read before the next part.s overwrite it||
