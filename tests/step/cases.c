@@ -68,7 +68,7 @@ void expect_pytorch(step_check *s, const char *name, sgt_gelu_kind gelu)
     scoped(sgt_backend) *b =
         open_fixture(s, &f, strncmp(name, "options_", 8) ? NULL : &own, f.batch);
     for (uint32_t k = 0; k < f.steps; k++) {
-        fixture_micro_step_of(&f, b, k, 0, 0, f.batch, 1.0 / (f.batch * f.seq));
+        fixture_micro_step_of(&f, b, k, 0, 0, 1.0 / (f.batch * f.seq));
         if (k == 0) {
             scoped_memory float *g = flat_state(b, &f.model, SGT_GRADIENTS);
             check_gradients(s, &f, &f.model, g);
@@ -141,7 +141,7 @@ static void large_vocabulary(step_check *s)
     sgt_batch rows = {.inputs = f.x, .targets = f.y};
     expect(s, b->eval(b, &rows, &loss, &n, &err) == 0, "%s", err.text);
     expect_near(s, loss / (double)n - log(COPIES), f.loss[0], 1, 1);
-    fixture_micro_step_of(&f, b, 0, 0, 0, f.batch, 1.0 / (f.batch * f.seq));
+    fixture_micro_step_of(&f, b, 0, 0, 0, 1.0 / (f.batch * f.seq));
     scoped_memory float *g = flat_state(b, &f.model, SGT_GRADIENTS),
                         *sums = folded(g, &f.model, &small);
     check_gradients(s, &f, &small, sums);
@@ -297,9 +297,9 @@ static void targets(step_check *s)
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
     scoped(sgt_backend) *half = open_fixture(s, &f, NULL, f.batch / 2),
                         *b = open_fixture(s, &f, NULL, f.batch);
-    fixture_micro_step_of(&f, half, 0, 0, 0, f.batch / 2, 1.0 / (f.batch / 2 * f.seq));
+    fixture_micro_step_of(&f, half, 0, 0, 0, 1.0 / (f.batch / 2 * f.seq));
     for (uint32_t i = f.batch / 2 * f.seq; i < f.batch * f.seq; i++) f.y[i] = -1;
-    fixture_micro_step_of(&f, b, 0, 0, 0, f.batch, 1.0 / (f.batch * f.seq));
+    fixture_micro_step_of(&f, b, 0, 0, 0, 1.0 / (f.batch * f.seq));
     expect(s, b->update(b, 0, 1e-3, &err) == 0 && half->update(half, 0, 1e-3, &err) == 0, "%s",
            err.text);
     expect(s, b->metrics(b, 0, &some, &err) == 0 && half->metrics(half, 0, &fewer, &err) == 0, "%s",
@@ -335,7 +335,7 @@ static sgt_step_metrics metrics_of(step_check *s, const fixture *f, sgt_backend 
 {
     sgt_error err = {0};
     sgt_step_metrics m = {0};
-    fixture_micro_step_of(f, b, 0, 0, 0, f->batch, 1.0 / f->batch);
+    fixture_micro_step_of(f, b, 0, 0, 0, 1.0 / f->batch);
     if (b->update(b, 0, 0, &err) < 0 || b->metrics(b, 0, &m, &err) < 0)
         expect(s, 0, "%s", err.text);
     return m;

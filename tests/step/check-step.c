@@ -112,7 +112,7 @@ sgt_step_metrics run_steps(step_check *s, const fixture *f, sgt_backend *b, uint
     uint32_t rows = f->batch / micro;
     for (uint64_t k = from; k < from + steps; k++) {
         for (uint32_t a = 0; a < micro; a++)
-            fixture_micro_step_of(f, b, k, a, a * rows, rows, 1.0 / (f->batch * f->seq));
+            fixture_micro_step_of(f, b, k, a, a * rows, 1.0 / (f->batch * f->seq));
         if (b->update(b, k, 1e-3, &err) < 0 || b->metrics(b, k, &m, &err) < 0)
             expect(s, 0, "%s", err.text);
     }

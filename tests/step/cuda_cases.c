@@ -93,8 +93,7 @@ void waits(step_check *s)
     before = counts_now(s);
     for (uint64_t k = 1; k <= STEPS; k++) {
         for (uint32_t a = 0; a < MICRO; a++)
-            fixture_micro_step_of(&f, b, k, a, a * f.batch / MICRO, f.batch / MICRO,
-                                  1.0 / (f.batch * f.seq));
+            fixture_micro_step_of(&f, b, k, a, a * f.batch / MICRO, 1.0 / (f.batch * f.seq));
         expect(s, b->update(b, k, 1e-3, &err) == 0, "%s", err.text);
         if (k > 1) expect(s, b->metrics(b, k - 1, &m, &err) == 0, "%s", err.text);
     }

@@ -111,7 +111,7 @@ void gradients_written(step_check *s)
     sgt_backend_options o = options_of(s, "tiny_tanh", 1);
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
     scoped(sgt_backend) *b = open_fixture(s, &f, &o, f.batch);
-    fixture_micro_step_of(&f, b, 0, 0, 0, f.batch, 1.0 / (f.batch * f.seq));
+    fixture_micro_step_of(&f, b, 0, 0, 0, 1.0 / (f.batch * f.seq));
     int rc = b->micro_step(b, 0, 1, &(sgt_batch){.inputs = f.x, .targets = f.y}, 1, &err);
     expect(s, rc < 0 && strstr(err.text, "only one micro-step"), "a second micro-step: %d, %s", rc,
            err.text);

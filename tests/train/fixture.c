@@ -167,11 +167,10 @@ sgt_backend *fixture_backend(const fixture *f, uint32_t batch, int threads)
 }
 
 void fixture_micro_step_of(const fixture *f, sgt_backend *b, uint64_t step, uint32_t micro,
-                           uint32_t first, uint32_t count, double scale)
+                           uint32_t first, double scale)
 {
     sgt_error err;
     sgt_batch rows = {.inputs = f->x + first * f->seq, .targets = f->y + first * f->seq};
-    (void)count;
     must(b->micro_step(b, step, micro, &rows, scale, &err) == 0, "%s", err.text);
 }
 
@@ -187,7 +186,7 @@ void fixture_accumulate(const fixture *f, sgt_backend *b, uint64_t step, uint32_
 {
     double scale = 1.0 / fixture_targets(f, 0, f->batch);
     for (uint32_t m = 0; m < f->batch / rows; m++)
-        fixture_micro_step_of(f, b, step, m, m * rows, rows, scale);
+        fixture_micro_step_of(f, b, step, m, m * rows, scale);
 }
 
 void fixture_finish(const fixture *f, sgt_backend *b, uint64_t step, sgt_step_metrics *m)

@@ -42,9 +42,9 @@ sgt_backend *fixture_open(const fixture *f, const sgt_backend_options *o);
  * parameters. */
 sgt_backend *fixture_backend(const fixture *f, uint32_t batch, int threads);
 
-/* Run one micro-step over rows first .. first + count - 1 of the fixture. */
+/* Run one micro-step over the fixture's rows from `first` on, as many as the backend has. */
 void fixture_micro_step_of(const fixture *f, sgt_backend *b, uint64_t step, uint32_t micro,
-                           uint32_t first, uint32_t count, double scale);
+                           uint32_t first, double scale);
 
 /* Return how many targets of rows first .. first + count - 1 are not ignored. */
 uint32_t fixture_targets(const fixture *f, uint32_t first, uint32_t count);

@@ -123,39 +123,6 @@ Test(options, as_pytorch_in_float64)
         for (uint32_t micro = 1; micro <= 4; micro *= 2) against_reference(names[i], micro);
 }
 
-/* Compute the loss of a step, and its gradients in the flat layout. */
-static float *step_gradients(const fixture *f, const sgt_backend_options *o, double *loss)
-{
-    sgt_step_metrics m;
-    scoped(sgt_backend) *b = fixture_open(f, o);
-    fixture_accumulate(f, b, 0, o->batch);
-    float *g = flat_state(b, &f->model, SGT_GRADIENTS);
-    fixture_finish(f, b, 0, &m);
-    *loss = m.loss;
-    return g;
-}
-
-/* A row without the end-of-text id is one document. */
-Test(options, a_row_of_one_document_has_the_bits_of_a_row_without_the_mask)
-{
-    scoped(fixture) f;
-    double loss[3];
-    float *g[3];
-    fixture_load(&f, "options_documents", SGT_GELU_TANH);
-    /* no mask; a mask by an id that no row has; a mask by an id that rows have */
-    for (int i = 0; i < 3; i++) {
-        sgt_backend_options o = f.options;
-        o.documents = i > 0;
-        if (i == 1) o.eot = 60000;
-        g[i] = step_gradients(&f, &o, &loss[i]);
-    }
-    size_t bytes = sgt_model_floats(&f.model) * sizeof *g[0];
-    cr_expect(loss[0] == loss[1] && memcmp(g[0], g[1], bytes) == 0, "losses %.9g and %.9g", loss[0],
-              loss[1]);
-    cr_expect(loss[0] != loss[2] && memcmp(g[0], g[2], bytes) != 0);
-    for (int i = 0; i < 3; i++) free(g[i]);
-}
-
 /* There are two references, because sgt_head_run rounds at other places than the head that computes
  * all logits at once. Each reference rounds where the backend does. */
 Test(options, bf16_as_pytorch_with_rounded_operands)
@@ -284,7 +251,7 @@ Test(options, a_step_without_a_target)
     fixture_load(&f, "options_sgd", SGT_GELU_TANH);
     scoped(sgt_backend) *b = fixture_open(&f, &f.options);
     for (uint32_t i = 0; i < f.batch * f.seq; i++) f.y[i] = f.options.ignore;
-    fixture_micro_step_of(&f, b, 0, 0, 0, f.batch, 1.0 / 44);
+    fixture_micro_step_of(&f, b, 0, 0, 0, 1.0 / 44);
     fixture_finish(&f, b, 0, &m);
     cr_expect(m.loss == 0 && m.grad_norm == 0, "loss %g, norm %g", m.loss, m.grad_norm);
     float *p = flat_state(b, &f.model, SGT_PARAMETERS);
