@@ -1,4 +1,4 @@
-/* test_base.c: loader/base: messages, CPU levels, the arena, random numbers, atomic files. */
+/* test_base.c: loader/base: messages, CPU levels, random numbers, atomic files. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -108,23 +108,6 @@ Test(cpu, limit_lowers_and_refuses)
     cr_assert_eq(sgt_cpu_threads(1 << 20, 0), 1);
 }
 
-Test(arena, counts_then_hands_out_aligned_zeros)
-{
-    sgt_error err;
-    sgt_arena a = {0};
-    cr_assert_null(sgt_arena_take(&a, 3, 4));
-    cr_assert_null(sgt_arena_take(&a, 1, 65));
-    cr_assert_eq(a.used, 64 + 128);
-    must(sgt_arena_map(&a, a.used, 1, why));
-    char *p = sgt_arena_take(&a, 3, 4), *q = sgt_arena_take(&a, 1, 65);
-    cr_assert_eq((uintptr_t)p % (2 << 20), 0);
-    cr_assert_eq(q - p, 64);
-    for (int i = 0; i < 65; i++) cr_assert_eq(q[i], 0);
-    sgt_arena_unmap(&a);
-    cr_assert_null(a.base);
-    cr_assert_eq(sgt_arena_map(&a, SIZE_MAX - 5, 0, &err), SGT_ENOMEM);
-}
-
 /* The known answers that Random123 publishes for philox4x32-10. */
 Test(philox, known_answers)
 {
@@ -206,26 +189,6 @@ Test(file, gone_is_what_has_no_name, .init = enter_folder, .fini = leave_folder)
     cr_expect(sgt_file_gone("file/below"), "a file is no folder: nothing is in it");
     cr_assert_eq(symlink("loop", "loop"), 0);
     cr_expect(!sgt_file_gone("loop"), "who opens it says what is wrong");
-}
-
-static void *make_deep(void *path) { return (void *)(intptr_t)sgt_make_folders(path, NULL); }
-
-/* Make 200 nested folders on a stack of 256 KiB. */
-Test(file, deep_folders_take_little_stack, .init = enter_folder, .fini = leave_folder)
-{
-    char path[400];
-    void *rc;
-    pthread_t thread;
-    pthread_attr_t small;
-    for (size_t i = 0; i < sizeof path; i += 2) memcpy(path + i, "d/", 2);
-    path[sizeof path - 1] = 0;
-    pthread_attr_init(&small);
-    pthread_attr_setstacksize(&small, 256 << 10);
-    cr_assert_eq(pthread_create(&thread, &small, make_deep, path), 0);
-    pthread_join(thread, &rc);
-    pthread_attr_destroy(&small);
-    cr_assert(!rc && access(path, F_OK) == 0);
-    must(sgt_remove_tree("d", why));
 }
 
 Test(file, folders_are_made_and_removed_without_following_links, .init = enter_folder,
@@ -335,13 +298,4 @@ Test(memory, a_struct_has_a_size)
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         expect_failure(sgt_struct_read(own, sizeof own, &refused[i], "options", why), SGT_EUSAGE,
                        "options.size is %zu: set it to sizeof(options)", refused[i]);
-}
-
-Test(file, permissions_follow_the_umask, .init = enter_folder, .fini = leave_folder)
-{
-    struct stat st;
-    umask(027);
-    must(sgt_file_put("a", "x", 1, why));
-    cr_assert_eq(stat("a", &st), 0);
-    cr_assert_eq(st.st_mode & 0777, 0640);
 }

@@ -1,10 +1,9 @@
-/* test_cli.c: tools/cli: numbers as people write and read them, wrong options, suggestions for
- * misspelt names. */
+/* test_cli.c: tools/cli: numbers as people write and read them, options, suggestions for misspelt
+ * names. Scripts of tests/cli, such as train-usage.sh, check the messages about wrong options. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "loader/base/file.h"
@@ -205,55 +204,6 @@ Test(options, rows_of_settings_stand_in_the_table)
     cr_assert(settings.share == .25 && settings.given[0] == 1 && !settings.given[1] &&
               settings.given[2] == 1);
     cr_assert(settings.rate == SGT_DEFAULT_REAL && o.word == 1 && o.x == .5);
-}
-
-/* Parse an invalid option in a child process, which exits, and store what it prints in `said`. */
-static void refuse(char *said, size_t n, const char *option, const char *value)
-{
-    int ends[2], status;
-    cr_assert_eq(pipe(ends), 0);
-    pid_t child = fork();
-    if (!child) {
-        dup2(ends[1], STDERR_FILENO);
-        parse(value ? 2 : 1, option, value);
-        _exit(SGT_EXIT_OK);
-    }
-    close(ends[1]);
-    size_t at = 0;
-    for (ssize_t got; (got = read(ends[0], said + at, n - 1 - at)) > 0;) at += (size_t)got;
-    said[at] = '\0';
-    close(ends[0]);
-    cr_assert_eq(waitpid(child, &status, 0), child);
-    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == SGT_EXIT_USAGE, "%s: %s", option, said);
-}
-
-/* Scripts of tests/cli check the other messages. */
-Test(options, wrong_values_say_what_was_expected)
-{
-    static const struct {
-        const char *option, *value, *says;
-    } bad[] = {
-        {"--rate", "fast", "--rate fast: not a number (such as 0.1, 3e-4)"},
-        {"--choice", "ONE", "--choice ONE: must be one of one|two; did you mean one?"},
-        {"--choice", "tow", "--choice tow: must be one of one|two; did you mean two?"},
-        {"--choice", "one|two", "--choice one|two: must be one of one|two; did you mean one?"},
-        {"--word", "third", "--word third: must be one of first|second"},
-        {"--word", "secnod", "--word secnod: must be one of first|second; did you mean second?"},
-        {"--word", NULL, "--word: needs a value (first|second)"},
-        {"--share", "1", "--share 1: must be at least 0 and below 1"},
-        {"--share", "0.999999999", "--share 0.999999999: must be at least 0 and below 1"},
-        {"--part", "-1", "--part -1: must be at least 0 and below 1"},
-        /* the program's table lacks the section that has this option */
-        {"--rows", "3", "--rows: no such option"},
-        {"--number", NULL, "--number: needs a value (N)"},
-        {"--flag=1", NULL, "--flag: takes no value"},
-        {"--nothing", "1", "--nothing: no such option"}};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        char said[1024], want[1024];
-        refuse(said, sizeof said, bad[i].option, bad[i].value);
-        snprintf(want, sizeof want, "sgt-x: %s\ntry 'sgt-x --help'\n", bad[i].says);
-        cr_assert_str_eq(said, want);
-    }
 }
 
 Test(suggestions, a_word_with_slips_or_a_part_of_one)

@@ -16,30 +16,19 @@ run_usage '--profile: needs a value (FILE)' sgt-train $small --steps 1 --profile
 run_usage '--epochs 1e+06: 4799500000 steps, more than 99999999 (use --steps instead)' \
     sgt-train --quiet --data d --device cpu --model 1x8x1 --seq-len 16 --batch-size 2 --epochs 1000000
 run_usage '--memory: no such option; did you mean --memory-limit?' sgt-train --data d --memory 1G
-# Option names of other programs, with dashes or underscores. If a value was given, the suggestion
-# has it.
-for meant in learning-rate:lr lr-schedule:schedule dataset:data data-dir:data dtype:precision num-workers:workers \
-    jobs:threads num_threads:threads max_iters:steps out_dir:run output:run block_size:seq-len context-length:seq-len \
-    evaluate-every:eval-every eval_interval:eval-every gradient_accumulation_steps:grad-accum \
-    load:init ckpt:init resume_from_checkpoint:resume sequence-length:seq-len checkpoint-every:save-every \
-    adam_beta2:betas beta2:betas decay_lr:schedule lr-decay-style:schedule clip-grad:grad-clip num_iterations:steps \
-    training.seq_len:seq-len optimizer.lr:lr checkpoint.interval:save-every val_loss_every:eval-every use_cpu:'device cpu' \
-    gpu:'device cuda' cuda:'device cuda' gradient_checkpointing:'recompute block' num-attention-heads:'model LxCxH' \
-    validation:'data DIR, which holds the validation shards' activation_checkpoint.mode:'recompute block' \
-    weight_decay:weight-decay warmup_iters:warmup min-learning-rate:min-lr bs:batch-size wd:weight-decay ctx:seq-len save_dir:run save:run; do
+# Option names of other programs, with dashes or underscores (tests/base/test_cli.c has each way in
+# which a word can be like an option). If a value was given, the suggestion has it.
+for meant in learning-rate:lr data-dir:data dtype:precision num_threads:threads max_iters:steps out_dir:run \
+    gradient_accumulation_steps:grad-accum resume_from_checkpoint:resume optimizer.lr:lr use_cpu:'device cpu' \
+    gpu:'device cuda' gradient_checkpointing:'recompute block' num-attention-heads:'model LxCxH' \
+    validation:'data DIR, which holds the validation shards' bs:batch-size; do
     run_usage "--${meant%:*}: no such option; did you mean --${meant#*:}?" sgt-train --"${meant%:*}" 4
-done
-for typed in n_layer n_head n_embd num-layers n-layers layers; do
-    run_usage "--$typed: no such option; did you mean --model LxCxH?" sgt-train --$typed 4
 done
 run_usage '--learning_rate: no such option; did you mean --lr=6e-4?' sgt-train --learning_rate=6e-4
 run_usage '-n_layer: no such option; did you mean --model LxCxH?' sgt-train -n_layer=6
-run_usage '-threads: no such option; did you mean --threads=3?' sgt-train -threads=3
 run_usage '-t3: no such option; did you mean -t 3?' sgt-train -t3
 run_usage '-j: no such option; did you mean --threads?' sgt-train -j3
-run_usage '-bs: no such option; did you mean --batch-size?' sgt-train -bs 3
 run_usage '-dout: no such option; did you mean -d out?' sgt-train -dout
-run_usage '--half: no such option; did you mean --precision fp16?' sgt-train --half
 run_usage '--bf16: no such option; did you mean --precision bf16?' sgt-train --bf16=true
 run_usage '--log-interval: no such option' sgt-train --log-interval 10
 run_usage '--gpu: no such option' sgt-tokenize --gpu text out
@@ -69,10 +58,11 @@ done
 # Options that need another option (tests/train/test_settings.c has more, and every wrong value).
 run_usage '--nesterov: needs a --momentum above 0' sgt-train --data d --optimizer sgd --momentum 0 --nesterov
 readers=$(sgt-train --completion table | awk -F '\t' '$2 == "loader" { print $4 }')
+run_usage '--verbose: takes no value' sgt-train --verbose=1
+run_usage '--init: needs a value (DIR|FILE)' sgt-train --init
+run_usage '--optimizer ADAMW: must be one of adamw|sgd|muon; did you mean adamw?' sgt-train --data d --optimizer ADAMW
+run_usage '--dropout 0.999999999: must be at least 0 and below 1' sgt-train --data d --dropout 0.999999999
 run_usage "--loader fast: must be one of $readers" sgt-train --data d --loader fast
-run_usage '--model 2x10x3: 3 heads do not divide 10 channels' sgt-train --data d --model 2x10x3
-run_usage '--model 2x8x2: not together with --init, which decides the shape' \
-    sgt-train --data d --model 2x8x2 --init "$curve"
 run_usage '--scale-lr: needs --lr, the rate to scale (--lr auto already depends on the batch size)' sgt-train --data d --scale-lr
 run_usage '--resume: not together with --force' sgt-train --data d --resume --force
 run_usage '--seq-len 65: the model has only 64 positions (use a shorter --seq-len)' \

@@ -16,7 +16,6 @@
 enum { FAKE_KINDS = 16 };
 
 static struct {
-    int absent;                /* 1: load the machine's own library instead */
     int on[FAKE_KINDS], fails; /* fails: kind of activity that cannot be enabled */
     sgt_cupti_callback callback;
     void *ctx;
@@ -202,7 +201,7 @@ int __wrap_sgt_library_load(sgt_library *l, sgt_error *err);
 
 int __wrap_sgt_library_load(sgt_library *l, sgt_error *err)
 {
-    if (fake.absent || strcmp(l->what, "CUPTI") != 0) return __real_sgt_library_load(l, err);
+    if (strcmp(l->what, "CUPTI") != 0) return __real_sgt_library_load(l, err);
     for (const sgt_symbol *s = l->symbols; s->name; s++) {
         size_t i = 0;
         while (strcmp(fake_functions[i].name, s->name) != 0) i++;

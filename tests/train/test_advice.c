@@ -64,17 +64,10 @@ Test(advice, a_rate_outside_its_range)
                 "%llu, %llu rows", (unsigned long long)n, (unsigned long long)rows);
 }
 
-Test(advice, a_loss_that_is_not_finite_and_silence_on_one_that_is)
+/* Losses that are not finite are among the curves below. */
+Test(advice, a_gradient_norm_that_is_not_finite)
 {
     char text[256];
-    cr_expect_null(sgt_advice_not_finite(text, sizeof text, 3, 10.8, 1.4, 1e-3, NULL));
-    cr_assert(sgt_advice_not_finite(text, sizeof text, 3, (double)NAN, 1.4, 1e-3, "another"));
-    cr_expect_str_eq(text,
-                     "step 3: the loss is not a number: start again with an lr 10 times lower "
-                     "(--lr 0.0001); see grad_norm in log.jsonl and --grad-clip");
-    cr_assert(
-        sgt_advice_not_finite(text, sizeof text, 3, (double)INFINITY, (double)NAN, 1e-3, NULL));
-    cr_expect(strstr(text, "step 3: the loss is infinite: "), "%s", text);
     cr_assert(sgt_advice_not_finite(text, sizeof text, 3, 7, (double)INFINITY, 1e-3, NULL));
     cr_expect(strstr(text, "step 3: the gradient norm is infinite: "), "%s", text);
     cr_assert(sgt_advice_not_finite(text, sizeof text, 3, 7, (double)NAN, 1e-3, "another"));
@@ -171,7 +164,6 @@ static double losing(uint64_t s)
 }
 static double losing_late(uint64_t s) { return s < 2000 ? falling(s) : 20; }
 static double losing_at_once(uint64_t s) { return s < 2 ? 10.8 : s < 20 ? 1e4 / (double)s : 60; }
-static double losing_and_swinging(uint64_t s) { return s < 20 ? 10.8 : s / 4 % 2 ? 6e3 : 2e4; }
 static double losing_numbers(uint64_t s) { return s < 100 ? falling(s) : s % 2 ? (double)NAN : 5; }
 static double recovering(uint64_t s) { return s > 300 && s < 325 ? 20 : falling(s); }
 static double above_for_49(uint64_t s) { return s >= 200 && s < 230 ? 10.8 : 10; }
@@ -196,12 +188,9 @@ static const struct {
      * ten rows of many kinds of documents. */
     {{falling, 5000, 32768, 0, 0, 0, 0}, SILENT, NULL},
     {{falling, 5000, 32768, 0.025, 100, 0, 0}, SILENT, NULL},
-    {{falling, 5000, 8192, 0.05, 0, 0, 0}, SILENT, NULL},
-    {{falling, 5000, 512, 0.2, 250, 0, 0}, SILENT, NULL},
     {{falling, 5000, 64, 0.56, 250, 0, 0}, SILENT, NULL},
     {{falling, 100000, 8192, 0.05, 1000, 0, 0}, SILENT, NULL},
     {{memorizing, 2000, 32768, 0.002, 0, 0, 0}, SILENT, NULL},
-    {{memorizing, 2000, 512, 0.05, 0, 0, 0}, SILENT, NULL},
     {{waiting, 5000, 8192, 0.05, 1000, 0, 0}, SILENT, NULL},
     {{falling, 5000, 640, 0.38, 250, 0, 0}, SILENT, NULL},
     /* each problem once, with the option and the factor of its advice */
@@ -223,30 +212,22 @@ static const struct {
     {{spiking, 1000, 8192, 0.05, 0, 1, 0}, SILENT, NULL}, /* --skip-spikes is on already */
     /* a spike while the loss still falls fast, in the first 128 steps, with few tokens per step */
     {{falling, 100, 640, 0.38, 10, 0, 40}, ALONE, "step 40: the loss spikes: it is "},
-    {{falling, 200, 8192, 0.05, 10, 0, 40}, ALONE, "step 40: the loss spikes: it is "},
     {{fall, 300, 64, 0.1, 15, 0, 2}, ALONE, "step 2: the loss spikes: it is "},
-    {{fall, 300, 64, 0.1, 15, 0, 20}, ALONE, "step 20: the loss spikes: it is "},
     {{spiking_at_15, 300, 64, 0.1, 15, 0, 0}, ALONE, "step 15: the loss spikes: it is "},
     {{plunge, 100, 640, 0.05, 15, 0, 3},
      ALONE,
      "step 3: the loss spikes: it is 10.4, which is 2.7 above the steps around it"},
     {{plunge, 15, 8192, 0.05, 5, 0, 3}, ALONE, "step 3: the loss spikes: it is "}, /* a short run */
-    {{fall, 300, 64, 0.1, 15, 0, 21}, ALONE, "step 21: the loss spikes: it is "},
-    {{fall, 300, 64, 0.15, 15, 0, 100}, ALONE, "step 100: the loss spikes: it is "},
     /* --skip-spikes would not have helped before step 129 */
     {{fall, 300, 64, 0.15, 15, 0, 100}, ALONE, "it (a low --grad-clip limits such an update)\n"},
-    {{fall, 300, 64, 0.15, 15, 0, 150}, ALONE, "step 150: the loss spikes: it is "},
     {{fall, 300, 64, 0.15, 15, 0, 300}, ALONE, "step 300: the loss spikes: it is "},
     {{spiking_for_10, 1000, 8192, 0.05, 0, 0, 0}, ALONE, "step 700: the loss spikes: it is "},
     /* not a spike: a fall, however steep, and a loss that rises and stays high */
     {{fall, 300, 64, 0.3, 15, 0, 0}, SILENT, NULL},
-    {{memorizing, 400, 64, 0.3, 0, 0, 0}, SILENT, NULL},
     {{plunge, 100, 8192, 0.05, 0, 0, 0}, SILENT, NULL},
-    {{plunge, 100, 64, 0.56, 15, 0, 0}, SILENT, NULL},
     {{plunge_late, 100, 8192, 0.05, 15, 0, 0}, SILENT, NULL},
     {{plunge_late, 15, 64, 0.56, 5, 0, 0}, SILENT, NULL},
     {{other_data, 1000, 8192, 0.05, 0, 0, 0}, SILENT, NULL},
-    {{other_data, 1000, 640, 0.3, 0, 0, 0}, SILENT, NULL},
     {{other_data_for_50, 1000, 8192, 0.05, 0, 0, 0}, SILENT, NULL},
     {{breaking, 300, 8192, 0.05, 0, 0, 0},
      ALONE,
@@ -274,7 +255,6 @@ static const struct {
      LAST,
      "step 69: diverged: the loss is above its initial value: 60 over the last 20 steps, 10.8 at "
      "the first step (lower --lr, or let --lr auto choose it)"},
-    {{losing_and_swinging, 300, 8192, 0, 0, 0, 0}, LAST, "diverged"},
     {{above_for_50, 280, 1 << 30, 0, 0, 0, 0}, LAST, "step 249: diverged"},
     {{above_for_49, 280, 1 << 30, 0, 0, 0, 0}, NOT, "diverged"},
     /* the loss becomes NaN, and only that is reported */

@@ -223,16 +223,6 @@ Test(cupti, failures_are_said)
     sgt_cupti_close(NULL);
 }
 
-/* Open this machine's CUPTI. If that fails, the error must be one line. */
-Test(cupti, the_library_of_this_machine)
-{
-    sgt_error err = {0};
-    sgt_cupti *p = NULL;
-    fake.absent = 1;
-    if (sgt_cupti_open(&p, &err) == SGT_OK) sgt_cupti_close(p);
-    else cr_expect(strncmp(err.text, "CUPTI", 5) == 0 && !strchr(err.text, '\n'), "%s", err.text);
-}
-
 Test(cupti, names_of_kernels)
 {
     static char longest[300] = "_ZN7cutlass270";

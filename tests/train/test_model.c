@@ -1,4 +1,5 @@
-/* test_model.c: shapes, names, the parameter layout, and GPT-2's initial parameters. */
+/* test_model.c: shapes, and GPT-2's initial parameters. Names and the layout of the
+ * parameters are tested by the runs of test_run.c, which start from files of transformers. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,38 +51,6 @@ Test(model, shapes_as_typed)
                      bad[i].name);
         if (bad[i].message) cr_expect_str_eq(err.text, bad[i].message);
     }
-}
-
-Test(model, tensors_lie_one_after_another_aligned_and_named)
-{
-    sgt_model m;
-    sgt_tensor t;
-    must(sgt_model_named(&m, "3x52x4", why));
-    m.vocab = 251;
-    m.positions = 13;
-    size_t at = 0;
-    for (size_t i = 0; i < sgt_model_tensors(&m); i++) {
-        sgt_model_tensor(&m, i, &t);
-        cr_expect_eq(t.offset, at, "%s", t.name);
-        cr_expect_eq(t.offset % 16, 0);
-        cr_expect_eq(t.count, (size_t)t.dim[0] * t.dim[1]);
-        at += (t.count + 15) / 16 * 16;
-    }
-    cr_expect_eq(sgt_model_floats(&m), at);
-    sgt_model_tensor(&m, 2 + 12 * 1 + SGT_FCPROJ_W, &t);
-    cr_expect_str_eq(t.name, "h.1.mlp.c_proj.weight");
-    cr_expect(t.dims == 2 && t.dim[0] == 208 && t.dim[1] == 52);
-    sgt_model_tensor(&m, 2 + 12 * 2 + SGT_QKV_B, &t);
-    cr_expect_str_eq(t.name, "h.2.attn.c_attn.bias");
-    cr_expect(t.dims == 1 && t.dim[0] == 156);
-    sgt_model_tensor(&m, sgt_model_tensors(&m) - 1, &t);
-    cr_expect_str_eq(t.name, "ln_f.bias");
-    m.untied = 1;
-    sgt_model_tensor(&m, sgt_model_tensors(&m) - 1, &t);
-    cr_expect_str_eq(t.name, "lm_head.weight");
-    cr_expect(t.dims == 2 && t.dim[0] == 251 && t.dim[1] == 52 && t.count == 251 * 52);
-    cr_expect_eq(t.offset, at);
-    cr_expect_eq(sgt_model_floats(&m), at + (251 * 52 + 15) / 16 * 16);
 }
 
 static float *initial(const sgt_model *m, uint64_t seed, int threads)

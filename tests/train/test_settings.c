@@ -79,9 +79,7 @@ Test(settings, every_wrong_value_names_its_option)
          "--sampling : must be one of shuffle|random|block|sequential|documents|packed"},
         {"{\"pad-id\": 1048576}", "--pad-id 1048576: must be from 0 to 1048575"},
         {"{\"precision\": \"fp8\"}", "--precision fp8: must be one of fp32|tf32|bf16|fp16"},
-        {"{\"momentum\": 1}", "--momentum 1: must be at least 0 and below 1"},
         {"{\"loss-scale\": 0}", "--loss-scale 0: must be from 1 to 16777216"},
-        {"{\"ignore-index\": 1048576}", "--ignore-index 1048576: must be from 0 to 1048575"},
         {"{\"betas\": \"0.9\"}",
          "--betas 0.9: must be two numbers of at least 0 and below 1, such as 0.9,0.95"},
         {"{\"betas\": \"0.9,0.999999999\"}", /* 1 as a float: the first update would divide by 0 */
@@ -89,11 +87,8 @@ Test(settings, every_wrong_value_names_its_option)
          "0.9,0.95"},
         {"{\"betas\": \"-0.1,0.9\"}",
          "--betas -0.1,0.9: must be two numbers of at least 0 and below 1, such as 0.9,0.95"},
-        {"{\"batch-size\": 0}", "--batch-size 0: must be from 1 to 1048576"},
         {"{\"steps\": 0}", "--steps 0: must be from 1 to 99999999"},
         {"{\"lr\": -2}", "--lr -2: must be at least 0"},
-        {"{\"min-lr\": -1e-9}", "--min-lr -1e-09: must be from 0 to 1000000000"},
-        {"{\"weight-decay\": -0.1}", "--weight-decay -0.1: must be from 0 to 1000000000"},
         {"{\"grad-clip\": -1}", "--grad-clip -1: must be from 0 to 1000000000"},
         /* 1 in float */
         {"{\"dropout\": 0.999999999}", "--dropout 1: must be at least 0 and below 1"},
@@ -101,8 +96,6 @@ Test(settings, every_wrong_value_names_its_option)
         {"{\"eval-every\": 1000000001}", "--eval-every 1000000001: must be from 0 to 1000000000"},
         {"{\"memory-limit\": 0}", "--memory-limit 0: must be from 1 to 9e+18"},
         {"{\"model\": \"x\"}", NULL},
-        {"{\"model\": \"gpt2\", \"init\": \"dir\"}",
-         "--model gpt2: not together with --init, which decides the shape"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         scoped(sgt_config) s;
@@ -268,12 +261,6 @@ Test(settings, variants_are_kept_by_name)
     /* a run from before variants existed */
     must(sgt_config_same_run(&s, "{}", 0, why));
     sgt_variants_words(all, (1u << SGT_VARIANTS) - 1);
-    for (int i = 0; i < SGT_VARIANTS; i++) {
-        must(sgt_variants_parse(&set, sgt_variants[i].name, why));
-        cr_expect_eq(set, 1u << i);
-        cr_expect(sgt_variants[i].what && !strpbrk(sgt_variants[i].what, "\t\n") &&
-                  strlen(all) + 1 < sizeof all);
-    }
     must(sgt_variants_parse(&set, all, why));
     cr_expect_str_eq(sgt_variants_words(names, set), all);
     cr_expect(sgt_variants_parse(&set, "none", &err) == 0 && set == 0);

@@ -1,13 +1,11 @@
-/* test_trace.c: traces: which steps are traced, and what the file has for each span. The file must
- * be valid JSON for any names and any number of threads, and whole or absent after a kill. */
+/* test_trace.c: what the file of a trace has for each span. It must be valid JSON for any names and
+ * any number of threads. train-profile.sh tests which steps are traced, and that the file is whole
+ * or absent. */
 #include <jansson.h>
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "tests/expect.h"
 #include "tests/train/folder.h"
@@ -20,10 +18,10 @@ TestSuite(trace, .init = make_folder, .fini = remove_folder);
 
 SCOPED_POINTER(sgt_trace, sgt_trace_close)
 
-static sgt_trace *start(uint64_t first, uint64_t steps)
+static sgt_trace *start(uint64_t steps)
 {
     sgt_trace *t = NULL;
-    sgt_trace_options o = {.first = first, .steps = steps, .notice = {hear, said}};
+    sgt_trace_options o = {.steps = steps, .notice = {hear, said}};
     said[0] = '\0';
     must(sgt_trace_open(&t, in_folder("t.json"), &o, why));
     return t;
@@ -78,40 +76,6 @@ static size_t spans(const json_t *all)
     return n;
 }
 
-/* ---- which steps ---- */
-
-static void expect_window(uint64_t first, uint64_t steps, uint64_t from, uint64_t to)
-{
-    sgt_trace *t = start(first, steps);
-    for (uint64_t s = first; s < steps; s++) {
-        step(t, s);
-        uint64_t begun = sgt_trace_begin(t);
-        cr_expect_eq(begun != 0, s >= from && s <= to, "%llu of %llu to %llu",
-                     (unsigned long long)s, (unsigned long long)first, (unsigned long long)steps);
-        sgt_trace_end_event(
-            t, begun,
-            (sgt_trace_event){.name = "step", .category = "step", .key = "step", .value = s});
-        cr_expect_eq(exists("t.json"), s > to, "written when the last traced step is over");
-    }
-    json_t *all = end(t);
-    cr_expect_eq(other(all, "first_step"), (int64_t)from);
-    cr_expect_eq(other(all, "last_step"), (int64_t)to);
-    cr_expect_eq(spans(all), to - from + 1);
-    for (uint64_t s = from; s <= to; s++)
-        cr_expect_eq(whole(json_object_get(span_of(all, s - from), "args"), "step"), (int64_t)s);
-    json_decref(all);
-    unlink(in_folder("t.json"));
-}
-
-Test(trace, ten_steps_after_ten_or_what_a_short_run_has)
-{
-    expect_window(0, 1, 0, 0);
-    expect_window(0, 11, 1, 10);
-    expect_window(0, 21, 10, 19);
-    expect_window(100, 140, 110, 119); /* a resumed run that begins at step 100 */
-    expect_window(100, 103, 100, 102);
-}
-
 /* ---- what the file says ---- */
 
 static void span(sgt_trace *t, int track, uint64_t from, uint64_t to, const char *name)
@@ -130,7 +94,7 @@ static void expect_span(const json_t *e, const char *name, int64_t from, int64_t
 
 Test(trace, spans_come_in_order_and_to_the_nanosecond)
 {
-    sgt_trace *t = start(0, 1);
+    sgt_trace *t = start(1);
     step(t, 0);
     uint64_t base = sgt_trace_begin(t);
     /* spans are recorded when they end, so inner spans come first */
@@ -144,33 +108,22 @@ Test(trace, spans_come_in_order_and_to_the_nanosecond)
                                          .value = UINT32_MAX});
     span(t, SGT_TRACE_LOOP, base + 1000, base + 2000000, "micro-step");
     span(t, SGT_TRACE_LOOP, base, base + 3000000, "step");
+    span(t, SGT_TRACE_LOOP, base - 700, base - 100, "batch"); /* it began before the first step */
+    span(t, SGT_TRACE_LOOP, base + 9, base + 8, "backwards");
     scoped(json_t) *all = end(t);
     cr_expect_str_eq(text(all, "displayTimeUnit"), "ms");
-    cr_expect_eq(other(all, "base_ns"), (int64_t)base);
+    cr_expect_eq(other(all, "base_ns"), (int64_t)base - 700);
     cr_expect_eq(other(all, "left_out"), 0);
-    cr_expect_eq(spans(all), 4);
-    expect_span(span_of(all, 0), "step", 0, 3000000);
-    expect_span(span_of(all, 1), "micro-step", 1000, 1999000);
-    expect_span(span_of(all, 2), "data wait", 1000, 999);
-    expect_span(span_of(all, 3), "h.11 forward", 2000, 1000003);
-    cr_expect_str_eq(text(span_of(all, 3), "cat"), "forward");
-    json_t *args = json_object_get(span_of(all, 3), "args");
+    cr_expect_eq(spans(all), 5);
+    expect_span(span_of(all, 0), "batch", 0, 600);
+    expect_span(span_of(all, 1), "step", 700, 3000000);
+    expect_span(span_of(all, 2), "micro-step", 1700, 1999000);
+    expect_span(span_of(all, 3), "data wait", 1700, 999);
+    expect_span(span_of(all, 4), "h.11 forward", 2700, 1000003);
+    cr_expect_str_eq(text(span_of(all, 4), "cat"), "forward");
+    json_t *args = json_object_get(span_of(all, 4), "args");
     cr_expect(json_object_size(args) == 1 && whole(args, "big") == UINT32_MAX);
     cr_expect(strstr(said, "steps 0 to 0") && strstr(said, "t.json"), "%s", said);
-}
-
-Test(trace, what_began_before_the_window_is_the_first_time)
-{
-    sgt_trace *t = start(0, 1);
-    step(t, 0);
-    uint64_t now = sgt_trace_begin(t);
-    span(t, SGT_TRACE_LOOP, now, now + 5, "step");
-    span(t, SGT_TRACE_LOOP, now - 700, now - 100, "batch");
-    span(t, SGT_TRACE_LOOP, now + 9, now + 8, "backwards");
-    scoped(json_t) *all = end(t);
-    cr_expect_eq(spans(all), 2);
-    expect_span(span_of(all, 0), "batch", 0, 600);
-    expect_span(span_of(all, 1), "step", 700, 5);
 }
 
 Test(trace, processes_and_tracks_have_names)
@@ -207,7 +160,7 @@ Test(trace, any_text_is_json)
 {
     static char longest[5000];
     memset(longest, 'k', sizeof longest - 1);
-    sgt_trace *t = start(0, 1);
+    sgt_trace *t = start(1);
     step(t, 0);
     uint64_t at = sgt_trace_begin(t);
     span(t, 0, at, at + 9, "say \"hi\" \\ {}[],:");
@@ -224,36 +177,12 @@ Test(trace, any_text_is_json)
     cr_expect_str_eq(text(span_of(all, 4), "name"), "%s%n");
 }
 
-Test(trace, names_are_kept_once)
-{
-    char name[32] = "kernel";
-    scoped(sgt_trace) *t = start(0, 1);
-    const char *kept = sgt_trace_name(t, name);
-    strcpy(name, "gone");
-    cr_expect_str_eq(kept, "kernel");
-    cr_expect_eq(sgt_trace_name(t, "kernel"), kept);
-    int full = 0;
-    for (int i = 0; i < 5000; i++) {
-        snprintf(name, sizeof name, "kernel %d", i);
-        const char *got = sgt_trace_name(t, name);
-        cr_expect(strcmp(got, name) == 0 || *got == 0);
-        full += *got == 0;
-    }
-    cr_expect(full > 0 && full < 5000); /* the table of names is full: a search must still end */
-    cr_expect_eq(sgt_trace_name(t, "kernel 7"), sgt_trace_name(t, "kernel 7"));
-    for (int i = 0; i < 300; i++) {
-        snprintf(name, sizeof name, "stream %d", i);
-        sgt_trace_track(t, SGT_TRACE_DEVICE, name);
-    }
-    cr_expect_eq(sgt_trace_track(t, SGT_TRACE_DEVICE, "one more"), SGT_TRACE_LOOP);
-}
-
 /* ---- room ---- */
 
 Test(trace, there_is_room_for_any_number_of_events)
 {
     enum { MANY = 200000 };
-    sgt_trace *t = start(0, 2);
+    sgt_trace *t = start(2);
     step(t, 0);
     for (int i = 0; i < MANY; i++) sgt_trace_end(t, sgt_trace_begin(t), 0, "c", "first");
     step(t, 1);
@@ -295,7 +224,7 @@ Test(trace, threads_write_at_once)
 {
     drawer d[THREADS];
     int64_t next[THREADS] = {0};
-    sgt_trace *t = start(0, 3);
+    sgt_trace *t = start(3);
     step(t, 0);
     uint64_t base = sgt_trace_begin(t);
     for (uint64_t i = 0; i < THREADS; i++) {
@@ -320,42 +249,4 @@ Test(trace, threads_write_at_once)
         cr_expect_eq(whole(json_object_get(e, "args"), "i"), next[thread]++);
     }
     json_decref(all);
-}
-
-/* ---- kills ---- */
-
-static void write_without_end(void)
-{
-    for (;;) {
-        scoped(sgt_trace) *t = NULL;
-        sgt_trace_options o = {.steps = 1};
-        if (sgt_trace_open(&t, in_folder("t.json"), &o, NULL) < 0 || sgt_trace_step(t, 0, NULL) < 0)
-            _exit(1);
-        for (int i = 0; i < 3000; i++) sgt_trace_end(t, sgt_trace_begin(t), 0, "c", "span");
-        if (sgt_trace_finish(t, NULL) < 0) _exit(1);
-    }
-}
-
-Test(trace, killed_at_any_moment_it_is_whole_or_not_there)
-{
-    int whole_ones = 0;
-    for (int i = 0; i < 10; i++) {
-        int status;
-        unlink(in_folder("t.json"));
-        pid_t child = fork();
-        cr_assert_geq(child, 0);
-        if (child == 0) write_without_end();
-        while (i % 2 && !exists("t.json") && waitpid(child, &status, WNOHANG) == 0) usleep(100);
-        /* kill it 0 to 16 ms after it started, or after it wrote its first file */
-        usleep((useconds_t)(i * i * 200));
-        kill(child, SIGKILL);
-        cr_assert(waitpid(child, &status, 0) == child && WIFSIGNALED(status),
-                  "the child gave up by itself");
-        if (!exists("t.json")) continue;
-        scoped(json_t) *all = json_load_file(in_folder("t.json"), 0, NULL);
-        cr_assert(all);
-        cr_expect_eq(spans(all), 3000);
-        whole_ones++;
-    }
-    cr_expect_geq(whole_ones, 5);
 }
