@@ -135,20 +135,6 @@ ended() {
     [ "$code" -eq "$1" ] || fail "exit code $code, not $1: $(cat .stderr 2> /dev/null)"
 }
 
-# killed SECONDS COMMAND...: start COMMAND, and kill it after SECONDS; $kills counts the processes
-# that were still running
-kills=0
-killed() {
-    seconds=$1
-    shift
-    echo "killed after $seconds s: $*" > .ran
-    "$@" > .stdout 2> .stderr &
-    pid=$!
-    sleep "$seconds"
-    kill -KILL $pid 2> .kill && kills=$((kills + 1))
-    wait $pid 2> .wait || :
-}
-
 # run_terminated COMMAND...: start COMMAND, and send SIGTERM once it has a signal handler; it must
 # exit with 130
 run_terminated() {

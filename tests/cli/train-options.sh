@@ -82,7 +82,6 @@ refuses() { # MESSAGE OPTION...
     absent refused
 }
 refuses '--attention cudnn: needs --device cuda' --attention cudnn
-refuses '--sync-kernels: needs --device cuda' --sync-kernels
 echo '{"no-graphs": true}' > c.json
 refuses '--no-graphs: needs --device cuda' --config c.json
 refuses '--precision tf32: no CPU supports it (use fp32, or --device cuda)' --precision tf32

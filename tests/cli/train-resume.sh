@@ -1,5 +1,5 @@
-# sgt-train is killed at random moments, or interrupted, and resumed. The run ends with the log and
-# the bits of an undisturbed run.
+# sgt-train is killed or interrupted, and resumed. The run ends with the log and the bits of an
+# undisturbed run.
 . "$ROOT/tests/cli/train.inc"
 data d
 validation d
@@ -11,18 +11,10 @@ same_run() { # RUN
     same_folders whole/step-00000120 $1/step-00000120
 }
 
-# The moments of the kills come from a generator whose seed is printed, so that a failure can be
-# repeated.
-seed=${SEED:-$$}
-echo "SEED=$seed"
-moments() { awk -v seed="$seed" 'BEGIN { srand(seed); while (n++ < 12) printf "%.3f\n", 0.05 + rand() * 0.6 }'; }
-for moment in $(moments); do
-    killed $moment sgt-train --quiet $options --run cut --resume-or-start
-    for name in cut/step-*; do # a checkpoint with its final name must be complete
-        [ ! -e "$name" ] || [ -s "$name/state.json" ] || fail "$name is half a checkpoint"
-    done
-done
-[ "$kills" -gt 0 ] || fail 'nothing was killed'
+# The run is killed in its first steps, after its first checkpoint, and again near the next
+# (train-torture.sh kills at random moments).
+killed_at cut/log.jsonl sgt-train --quiet $options --run cut --resume-or-start
+for step in 00000005 00000030; do killed_at cut/step-$step/state.json sgt-train --quiet $options --run cut --resume-or-start; done
 run_silent sgt-train --quiet $options --run cut --resume-or-start
 same_run cut
 same whole/latest cut/latest
@@ -31,36 +23,30 @@ same whole/latest cut/latest
 # On Ctrl-C, SIGTERM, and SIGHUP from a closed terminal, sgt-train finishes the step, saves, and
 # exits with 130. A shell starts background processes with SIGINT ignored; sgt-train handles it
 # anyway. nohup ignores SIGHUP, and so does sgt-train then.
-resumes() { # RUN: the run must have been interrupted, and end like an undisturbed one
-    stderr_matches '^sgt-train: interrupted after step [0-9]+ of 120 \(--resume continues from there\)$'
-    stderr_lines 1
-    steps=$(wc -l < $1/log.jsonl)
-    [ "$(cat $1/latest)" = "$(printf 'step-%08d' "$steps")" ] || fail "$steps lines of log, and $(cat $1/latest)"
-    run 0 sgt-train --quiet $options --run $1 --resume
-    same_run $1
-}
-for signal in INT TERM HUP; do
-    run_stopped $signal $signal/log.jsonl env --default-signal=HUP sgt-train --quiet $options --run $signal
-    resumes $signal
-done
-
+#
 # A closing terminal may send SIGHUP twice. timeout(1) may send its signal to the process and to its
 # process group.
-for signal in HUP TERM; do
-    milliseconds=1000
-    while [ "$milliseconds" -gt 400 ]; do # try again if a busy machine has delayed the second signal
-        rm -rf $signal-twice
-        begun $signal-twice/log.jsonl env --default-signal=HUP sgt-train --quiet $options --run $signal-twice ||
-            fail 'it ended too early'
-        began=$(date +%s%N)
-        kill -$signal $pid
-        sleep .01
-        kill -$signal $pid 2> /dev/null # it may have ended
+stopped() { # RUN SIGNAL...: send these signals, once RUN has a log. Then RUN must end like an undisturbed run.
+    run=$1 code=0 milliseconds=0 tries=0
+    shift
+    # Try again if a busy machine has let the run end before, or has delayed the second signal.
+    while [ $code -ne 130 ] || [ $milliseconds -gt 400 ]; do
+        [ $((tries += 1)) -le 9 ] || fail "$run: it was not interrupted: exit code $code"
+        rm -rf $run
+        begun $run/log.jsonl env --default-signal=HUP sgt-train --quiet $options --run $run || fail 'it ended too early'
+        began=$(date +%s%N) code=0
+        for signal; do kill -$signal $pid 2> .kill; sleep .01; done
         milliseconds=$((($(date +%s%N) - began) / 1000000))
-        ended 130 $pid
+        wait $pid || code=$?
     done
-    resumes $signal-twice
-done
+    stderr_matches '^sgt-train: interrupted after step [0-9]+ of 120 \(--resume continues from there\)$'
+    stderr_lines 1
+    steps=$(wc -l < $run/log.jsonl)
+    [ "$(cat $run/latest)" = "$(printf 'step-%08d' "$steps")" ] || fail "$steps lines of log, and $(cat $run/latest)"
+    run 0 sgt-train --quiet $options --run $run --resume
+    same_run $run
+}
+for signals in INT TERM HUP 'HUP HUP' 'TERM TERM'; do stopped "${signals% *}-${signals#* }" $signals; done
 
 begun nohup/log.jsonl env --ignore-signal=HUP sgt-train --quiet $options --run nohup || fail 'it ended too early'
 kill -HUP $pid

@@ -123,11 +123,6 @@ rm d/val_000000.bin
 run 0 sgt-train $small --lr auto --steps 1 --run auto --verbose
 stderr_has 'sgt-train: learning rate 0.00169, chosen for you: 0.00402 for 0.0238 million parameters × (2/64 rows per '\
 'step)^0.25 (set it with --lr)'
-# With that rate, the smallest models learn: the loss is 3.0 after 150 steps, compared with 5.6 for
-# a rate of 9.4e-6.
-run 0 sgt-train --quiet $small --lr auto --steps 150 --run learns
-tail -20 learns/log.jsonl | sed 's/.*"loss":\([^,]*\).*/\1/' | awk '{ sum += $1 } END { exit !(sum / NR < 4.2) }' ||
-    fail 'the rate that is chosen does not learn'
 run 0 sgt-train $small --lr auto --lr-base-batch 1 --grad-accum 16 --steps 1 --run auto3 --verbose
 stderr_has 'learning rate 0.01, chosen for you: 0.00402 for 0.0238 million parameters × 32/1 rows per step, at most 0.01 '
 run 0 sgt-train $small --lr 3e-4 --scale-lr --lr-base-batch 1 --grad-accum 16 --steps 1 --run scaled

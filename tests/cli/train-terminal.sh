@@ -1,6 +1,6 @@
 # sgt-train on a terminal: one line with progress bar, steps, loss, speed, learning rate, MFU and
-# time left, as far as they fit. Each evaluation has a line above it. With --json, standard output
-# has only the document.
+# time left (tests/base/test_progress.c has narrower terminals, and files). Each evaluation has a
+# line above it. With --json, standard output has only the document.
 . "$ROOT/tests/cli/train.inc"
 data d
 validation d
@@ -29,13 +29,6 @@ sed -n 's/.*"mfu":\([0-9.e-]*\).*/\1/p' run/log.jsonl | awk '!($1 > 0 && $1 <= 1
     fail "an MFU above 100 %: $(cat run/log.jsonl)"
 grep -q '^tokens seen: ' .out || fail "no summary: $(cat .out)"
 
-bars 80
-tail -1 bars | grep -qE '^100%\|#{4,20}\| 60/60 (\[00:[0-9]+)?<00:00\]? loss [0-9.]+, '"$rate"'tokens/s, lr '\
-'[0-9.]+e-0[0-9]' ||
-    fail "not what 80 columns hold: $(cat bars)"
-bars 40
-tail -1 bars | grep -qE '^100%(\|#+\|)? 60/60 <00:00 loss [0-9.]+$' || fail "not what 40 columns hold: $(cat bars)"
-
 # Each evaluation has a line of its own above the bar; with --json, standard output has only the
 # document.
 bars 120 --eval-every 20 --json
@@ -43,8 +36,3 @@ bars 120 --eval-every 20 --json
     fail "not three evaluations: $(cat shown)"
 ! grep -vE '^ *[0-9]+%\||^step |^Epoch |^sgt-train: ' shown || fail 'that is more than a bar and lines'
 [ "$(wc -l < .out)" -eq 1 ] && grep -q '^{"step": 59, "loss": ' .out || fail "not one document: $(cat .out)"
-
-# Without a terminal there is no bar, but a line per evaluation.
-run 0 sgt-train $small --steps 60 --eval-every 20 --run run --force
-! grep -q "$(printf '[\r\033]')" .stderr || fail 'drawn over, where nobody can'
-[ "$(grep -cE '^step (20|40|60): loss ' .stderr)" -eq 3 ] || fail 'not three evaluations'

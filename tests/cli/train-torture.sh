@@ -21,10 +21,14 @@ options3="$common --precision bf16 --sampling block --no-tie --optimizer sgd --n
 lives='--threads 1 --loader preload|--threads 2 --loader mmap|--threads 1 --loader uring|--threads 2 --loader preload'
 life() { printf '%s\n' "$lives" | cut -d '|' -f "$1"; }
 
+before=$(date +%s%N)
 for kind in $(seq $kinds); do
     eval "options=\$options$kind"
     run 0 sgt-train --quiet $options --threads 1 --loader preload --run "whole$kind"
 done
+# A life takes at most as long as a whole run, in milliseconds, so that some lives end before the
+# first step, and some end the run.
+longest=$((($(date +%s%N) - before) / kinds / 1000000))
 grep -q '"skipped":[1-9]' whole2/log.jsonl || fail 'the scaler has nothing to do'
 
 # Print lines of two numbers below 1: they choose when the run is killed, and which options change.
@@ -41,15 +45,6 @@ same_run() { # KIND RUN
     done
 }
 
-# The longest life is a multiple of the time of an undisturbed start, measured now, so that some
-# lives end before the first step.
-before=$(date +%s%N)
-run 0 sgt-train --quiet $options1 --run warm --steps 1 --force
-start=$((($(date +%s%N) - before) / 1000000))
-# In milliseconds. On a busy machine, a larger multiple of the start would take too long for a test.
-longest=$((start < 400 ? start * 6 : start + 2000))
-
-lines_of() { if [ -e "$1/log.jsonl" ]; then wc -l < "$1/log.jsonl"; else echo 0; fi; }
 finish() { # KIND: complete the run in one life, and compare it
     eval "options=\$options$1"
     run 0 sgt-train --quiet $options --run "cut$1" --resume-or-start
@@ -57,12 +52,11 @@ finish() { # KIND: complete the run in one life, and compare it
     same_run "$1" "cut$1"
 }
 
-kills=0 idle=0 saving=0 runs=0 kind=0
+kills=0 saving=0 runs=0 kind=0
 numbers | while read -r length which; do
     kind=$((kind % kinds + 1))
     eval "options=\$options$kind"
     cut=cut$kind
-    begun=$(lines_of $cut)
     code=0
     timeout --foreground -s KILL \
         "$(awk -v x="$length" -v ms=$longest 'BEGIN { printf "%.4f", x * ms / 1000 + .0001 }')" \
@@ -73,9 +67,6 @@ numbers | while read -r length which; do
     case $code in
     137)
         kills=$((kills + 1))
-        # The machine's load varies. The aim is to kill about half of the runs.
-        longest=$((longest * 9 / 8 + 1))
-        [ "$(lines_of $cut)" -ne "$begun" ] || idle=$((idle + 1))
         for name in $cut/.step-*; do [ ! -e "$name" ] || saving=$((saving + 1)); done
         for name in $cut/step-*; do # a checkpoint with its final name must be complete
             [ ! -e "$name" ] || [ -s "$name/state.json" ] || fail "$name is half a checkpoint"
@@ -85,14 +76,12 @@ numbers | while read -r length which; do
         same_run $kind $cut
         rm -rf $cut
         runs=$((runs + 1))
-        longest=$((longest * 7 / 8 + 1))
         ;;
     *) fail "exit $code, neither done nor killed" ;;
     esac
     [ "$kills" -lt "$expected" ] && continue
     for kind in $(seq $kinds); do finish "$kind"; done
-    echo "$kills kills: $saving in the middle of a save, $idle that changed no log; $((runs + kinds)) runs, all as \
-undisturbed ones"
+    echo "$kills kills, $saving of them in the middle of a save; $((runs + kinds)) runs, all as undisturbed ones"
     # If there are few kills, it may happen that none falls into a save.
     [ "$expected" -lt 100 ] || [ $saving -gt $((expected / 50)) ] || fail 'saves were hardly disturbed'
     break

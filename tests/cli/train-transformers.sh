@@ -60,8 +60,3 @@ check_run d d/train_000000.bin --init "$curve"
 check_run d d/train_000000.bin --model 2x24x3 --no-tie
 # This model is trained in bf16; its losses are compared in fp32, like those of all models.
 check_run d d/train_000000.bin --model 2x32x2 --precision bf16
-mkdir corpus
-cp "$ROOT/README.md" corpus/
-run 0 sgt-tokenize --quiet corpus out
-check_run out out/train_000000.bin --model 1x32x2
-exists run/step-00000005/tokenizer.json
