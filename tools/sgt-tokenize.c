@@ -101,8 +101,8 @@ static const sgt_option table[] = {
     {"ranks", 0, SGT_OPT_COUNT, &o.ranks, "N", "number of processes that write OUT together",
      .def = "the launcher's, or 1", .min = 1, .max = 1000000, .given = &o.ranks_given},
     {"dry-run", 0, SGT_OPT_FLAG, &o.dry_run,
-     .help = "write nothing; count files, and estimate tokens and disk space from their sizes; OUT "
-             "may be omitted"},
+     .help = "write nothing; count the files, and estimate tokens and disk space from file "
+             "sizes; OUT may be omitted"},
     {"json", 0, SGT_OPT_FLAG, &o.json, .help = "print one JSON document instead of text"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print nothing unless something is wrong"},
     {0}};
