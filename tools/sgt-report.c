@@ -23,7 +23,7 @@ static const sgt_option table[] = {
      "file to write the page to; an existing page is replaced",
      .def = "RUN/report.html, or report.html for several runs"},
     {"no-sample", 0, SGT_OPT_FLAG, &o.no_sample, NULL,
-     .help = "do not show a text generated with the newest checkpoint"},
+     .help = "leave out the text generated with the newest checkpoint"},
     {"json", 0, SGT_OPT_FLAG, &o.json, NULL,
      .help = "print the main numbers as one JSON document instead of making a page; with -o, do "
              "both"},

@@ -112,8 +112,9 @@ static sgt_program program = {
     .usage = "sgt-tokenize [OPTION]... INPUT... OUT/",
     .makes_folder = 1,
     .about =
-        "Turns text into GPT-2's tokens, which it writes to the folder OUT in shards of 16-bit "
-        "ids. INPUT is a file, a folder with all files below it, @LIST (a file of paths), or - "
+        "Turns text into tokens, by default those of GPT-2, and writes their ids to shards in the "
+        "folder OUT. INPUT is a file, a folder with all files below it, @LIST (a file of paths), "
+        "or - "
         "(standard input). If the command was stopped or killed, repeat it to continue.",
     .options = table,
     .examples = "  sgt-tokenize corpus/ out/\n"

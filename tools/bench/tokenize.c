@@ -52,8 +52,8 @@ static const sgt_program program = {
     .name = "sgt-bench tokenize",
     .usage = "sgt-bench tokenize [OPTION]... INPUT...",
     .about = "Measures how fast text is tokenized. The inputs (files, folders, or - for standard "
-             "input) are read into memory, and only then encoded once, starting with empty "
-             "caches. With --disk, complete sgt-tokenize runs are measured instead.",
+             "input) are first read into memory, and then encoded once, with caches that are empty "
+             "at the beginning. With --disk, complete sgt-tokenize runs are measured instead.",
     .options = table,
     .examples =
         "  sgt-bench tokenize corpus/\n"
