@@ -114,8 +114,7 @@ static sgt_program program = {
     .about =
         "Turns text into tokens, by default those of GPT-2, and writes their ids to shards in the "
         "folder OUT. INPUT is a file, a folder with all files below it, @LIST (a file of paths), "
-        "or - "
-        "(standard input). If the command was stopped or killed, repeat it to continue.",
+        "or - (standard input). If the command was stopped or killed, repeat it to continue.",
     .options = table,
     .examples = "  sgt-tokenize corpus/ out/\n"
                 "  sgt-tokenize --split 1% corpus/ out/\n"
