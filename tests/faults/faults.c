@@ -5,7 +5,7 @@
  *     faults [-o FILE] CALLS:WHAT[:N] PROGRAM [ARGUMENT]...
  *
  *     faults -o seen rename:count sgt-tokenize ...  count the calls: write SEEN HIT to "seen"
- *     faults write,pwrite64:kill:7 ...      SIGKILL before the 7th call; killed: after it
+ *     faults write,pwrite64:kill:7 ...      SIGKILL before the 7th call
  *     faults fsync:EIO:2 ...                the 2nd call fails; 2+: all calls from the 2nd on
  *     faults read,write:short:3 ...         the 3rd call is limited to half of its bytes
  *     faults clone,clone3,vfork:EAGAIN:1 ...  no thread or process can be started
@@ -13,7 +13,6 @@
  *     faults memory@libjansson:fail:17 ...  ... called by the code of a library
  *     faults clock:back:5 ...               from the 5th query on, clocks are an hour behind;
  *                                           forward: ten years ahead; wild: alternating
- *     faults uring:EIO:2, uring:short:2 ... the result of a read by io_uring is an error, or short
  *
  * seccomp and ptrace catch the system calls of the program's own process and all its threads,
  * whether libc, liburing or a raw instruction makes them. They begin at the program's entry point,
@@ -100,7 +99,7 @@ static const struct error {
     int number;
 } errors[] = {{"EIO", EIO}, {"ENOSPC", ENOSPC}, {"EINTR", EINTR}, {"EAGAIN", EAGAIN}};
 
-typedef enum what { COUNT, KILL, KILLED, SHORT, ERROR } what;
+typedef enum what { COUNT, KILL, SHORT, ERROR } what;
 
 typedef struct run {
     const struct call *calls[MOST_CALLS];
@@ -111,7 +110,6 @@ typedef struct run {
     pid_t pid;        /* process id of the program; its threads have other ids */
     long entry, text; /* the entry point, and the instruction there */
     int began;
-    pid_t dying; /* thread to kill when its call has ended; 0: none */
     uint64_t seen, hits;
 } run;
 
@@ -126,10 +124,7 @@ static _Noreturn void stop(const char *why, const char *name)
 
 static int is_shims(const char *name)
 {
-    static const char *const whole[] = {"clock", "uring", "memory"};
-    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
-        if (!strcmp(name, whole[i])) return 1;
-    return !strncmp(name, "memory@", 7);
+    return !strcmp(name, "clock") || !strcmp(name, "memory") || !strncmp(name, "memory@", 7);
 }
 
 static void add_call(run *r, const char *name)
@@ -146,8 +141,8 @@ static void add_call(run *r, const char *name)
 
 static void set_what(run *r, const char *text)
 {
-    static const char *const names[] = {"count", "kill", "killed", "short"};
-    for (int i = 0; i < 4; i++)
+    static const char *const names[] = {"count", "kill", "short"};
+    for (int i = 0; i < 3; i++)
         if (!strcmp(names[i], text)) {
             r->what = (what)i;
             return;
@@ -241,21 +236,15 @@ static void ask_for_less(struct user_regs_struct *regs, int argument)
     else if (*n > 1) *n /= 2;
 }
 
-/* Handle the beginning of a call that the plan names. Return the ptrace request to continue with:
- * PTRACE_SYSCALL stops at the call's end, too. */
-static enum __ptrace_request fail_call(run *r, pid_t tid)
+/* Handle the beginning of a call that the plan names. */
+static void fail_call(run *r, pid_t tid)
 {
     struct user_regs_struct regs;
-    if (!r->began || !is_of_program(r, tid) || ptrace(PTRACE_GETREGS, tid, 0, &regs) < 0)
-        return PTRACE_CONT;
+    if (!r->began || !is_of_program(r, tid) || ptrace(PTRACE_GETREGS, tid, 0, &regs) < 0) return;
     r->seen++;
-    if (r->what == COUNT || !fault_is_at(&r->place, r->seen)) return PTRACE_CONT;
+    if (r->what == COUNT || !fault_is_at(&r->place, r->seen)) return;
     r->hits++;
     if (r->what == KILL) kill(r->pid, SIGKILL);
-    if (r->what == KILLED) {
-        r->dying = tid;
-        return PTRACE_SYSCALL;
-    }
     if (r->what == SHORT)
         for (int i = 0; i < r->count; i++)
             if (r->calls[i]->number == (int)regs.orig_rax && r->calls[i]->size_of)
@@ -265,20 +254,16 @@ static enum __ptrace_request fail_call(run *r, pid_t tid)
         regs.rax = (unsigned long long)-r->error;
     }
     if (r->what != KILL) ptrace(PTRACE_SETREGS, tid, 0, &regs);
-    return PTRACE_CONT;
 }
 
 static void handle_stop(run *r, pid_t tid, int status)
 {
-    enum __ptrace_request on = PTRACE_CONT;
     int signal = WSTOPSIG(status), event = status >> 16;
-    if (event == PTRACE_EVENT_SECCOMP) on = fail_call(r, tid);
+    if (event == PTRACE_EVENT_SECCOMP) fail_call(r, tid);
     else if (event == PTRACE_EVENT_EXEC && tid == r->pid) break_at_entry(r);
-    else if (signal == (SIGTRAP | 0x80) && tid == r->dying) kill(r->pid, SIGKILL);
-    if (event || signal == (SIGTRAP | 0x80) || (signal == SIGTRAP && came_to_entry(r, tid)))
-        signal = 0;
+    if (event || (signal == SIGTRAP && came_to_entry(r, tid))) signal = 0;
     /* this fails if the thread was killed, which the next wait reports */
-    ptrace(on, tid, 0, signal);
+    ptrace(PTRACE_CONT, tid, 0, signal);
 }
 
 /* Start the program and trace it to its end; return its wait status. Processes that it leaves
@@ -291,8 +276,7 @@ static int trace(run *r, char **argv)
     if (!r->pid) start(r, ready[0], argv);
     if (ptrace(PTRACE_SEIZE, r->pid, 0,
                PTRACE_O_EXITKILL | PTRACE_O_TRACESECCOMP | PTRACE_O_TRACECLONE |
-                   PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC |
-                   PTRACE_O_TRACESYSGOOD) < 0)
+                   PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC) < 0)
         stop("ptrace: ", "");
     if (write(ready[1], "", 1) != 1) stop("pipe: ", "");
     for (;;) {

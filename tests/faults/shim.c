@@ -1,11 +1,9 @@
 /* shim.c: faults.so, which `faults` preloads (see faults.c). It disturbs what seccomp cannot:
- * allocations by the code of the program or of a library, clocks, and results of reads by io_uring.
- * It removes itself from the environment, so processes that the program starts are not
- * disturbed. */
+ * allocations by the code of the program or of a library, and clocks. It removes itself from the
+ * environment, so processes that the program starts are not disturbed. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <liburing.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -14,7 +12,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,9 +28,9 @@ void *__libc_memalign(size_t align, size_t n);
 
 static fault_counts *counts;
 static fault_place place;
-static enum { NOTHING, MEMORY, CLOCK, URING } what;
+static enum { NOTHING, MEMORY, CLOCK } what;
 /* whose: part of the file name of the library whose calls are disturbed; "": the program's calls.
- * how: the plan's WHAT, such as "back" or "EIO". */
+ * how: the plan's WHAT, such as "back". */
 static const char *whose = "", *how = "";
 static uintptr_t code, code_end; /* address range of the code whose calls are disturbed */
 
@@ -63,7 +60,7 @@ static int find_code(struct dl_phdr_info *o, size_t size, void *ctx)
 
 __attribute__((constructor)) static void begin(void)
 {
-    char *fd, *plan, *name, *at, *n, *text = getenv("SGT_FAULTS"); /* FD:memory@NAME:fail:17 */
+    char *fd, *plan, *at, *n, *text = getenv("SGT_FAULTS"); /* FD:memory@NAME:fail:17 */
     unsetenv("LD_PRELOAD");
     if (!text) return;
     text = strdup(text); /* never freed: `whose` and `how` point into it */
@@ -73,16 +70,12 @@ __attribute__((constructor)) static void begin(void)
     how = strtok(NULL, ":");
     n = strtok(NULL, ":");
     if (!fd || !plan || !how) return;
-    name = plan;
     if ((at = strchr(plan, '@'))) *at = 0, whose = at + 1;
     place = fault_place_of(n);
     counts = mmap(NULL, sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(fd), 0);
     close(atoi(fd));
     if (counts == MAP_FAILED) return;
-    what = !strcmp(name, "memory")  ? MEMORY
-           : !strcmp(name, "clock") ? CLOCK
-           : !strcmp(name, "uring") ? URING
-                                    : NOTHING;
+    what = strcmp(plan, "clock") ? MEMORY : CLOCK;
     dl_iterate_phdr(find_code, NULL);
 }
 
@@ -209,15 +202,6 @@ time_t time(time_t *to)
     return t.tv_sec;
 }
 
-int gettimeofday(struct timeval *restrict to, void *restrict zone)
-{
-    struct timespec t;
-    (void)zone;
-    clock_gettime(CLOCK_REALTIME, &t);
-    *to = (struct timeval){t.tv_sec, t.tv_nsec / 1000};
-    return 0;
-}
-
 /* Convert `until` to the kernel's clock, which has not jumped. If `until` was computed before the
  * clock jumped back, it is an hour ahead of now, so wait at most one second. */
 int pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until)
@@ -227,21 +211,4 @@ int pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct t
     syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
     if (what == CLOCK && real.tv_sec > now.tv_sec + 1) real.tv_sec = now.tv_sec + 1;
     return REAL(pthread_cond_timedwait)(c, m, &real);
-}
-
-/* ---- io_uring ---- */
-
-static int become(const char *name, int got)
-{
-    if (!strcmp(name, "short"))
-        return got >= 8192 ? got / 2 / 4096 * 4096 : got > 1 ? got / 2 : got;
-    return !strcmp(name, "EINTR") ? -EINTR : !strcmp(name, "EAGAIN") ? -EAGAIN : -EIO;
-}
-
-unsigned io_uring_peek_batch_cqe(struct io_uring *ring, struct io_uring_cqe **cqes, unsigned count)
-{
-    unsigned n = REAL(io_uring_peek_batch_cqe)(ring, cqes, count);
-    for (unsigned i = 0; what == URING && i < n; i++)
-        if (disturbed()) cqes[i]->res = become(how, cqes[i]->res);
-    return n;
 }
