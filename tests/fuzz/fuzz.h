@@ -36,8 +36,7 @@ const char *put_file(const char *name, const void *data, size_t n);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 typedef void fuzz_check(const uint8_t *data, size_t size);
-fuzz_check fuzz_config, fuzz_encode, fuzz_journal, fuzz_json, fuzz_list, fuzz_llmc, fuzz_log,
-    fuzz_manifest, fuzz_options, fuzz_packed, fuzz_parquet, fuzz_printable, fuzz_rules,
-    fuzz_safetensors, fuzz_sampler, fuzz_shard, fuzz_state, fuzz_vocab;
+fuzz_check fuzz_config, fuzz_encode, fuzz_journal, fuzz_json, fuzz_llmc, fuzz_manifest, fuzz_packed,
+    fuzz_parquet, fuzz_printable, fuzz_rules, fuzz_safetensors, fuzz_shard, fuzz_state, fuzz_vocab;
 
 #endif

@@ -1,14 +1,11 @@
-/* loader.c: fuzz targets for the files that the loader reads, and for the order of rows. */
+/* loader.c: fuzz targets for the files that the loader reads. */
 #include "tests/fuzz/fuzz.h"
 
-#include "loader/sample/sampler.h"
 #include "loader/sgt_loader.h"
 #include "loader/shards/manifest.h"
 #include "loader/shards/shard.h"
 
 /* ---- manifest ---- */
-
-static int same_text(const char *a, const char *b) { return a && b ? !strcmp(a, b) : a == b; }
 
 static void check_shard(const sgt_manifest_shard *s, int foreign)
 {
@@ -17,30 +14,20 @@ static void check_shard(const sgt_manifest_shard *s, int foreign)
     must(foreign || s->tokens <= SGT_SHARD_MAX_TOKENS, "a shard has tokens as a shard can have");
 }
 
-static void check_same(const sgt_manifest *a, const sgt_manifest *b)
+/* Write m to manifest.json and return the file's text. */
+static char *write_manifest(const sgt_manifest *m)
 {
-    must(same_text(a->options, b->options) && same_text(a->invalid, b->invalid),
-         "its JSON is the same");
-    must(!strcmp(a->vocabulary, b->vocabulary) && a->fingerprint == b->fingerprint &&
-             a->vocab == b->vocab && a->eot == b->eot,
-         "its vocabulary is the same");
-    must(a->tokens == b->tokens && a->documents == b->documents && a->bytes == b->bytes &&
-             a->files == b->files && a->invalid_utf8 == b->invalid_utf8 &&
-             a->bad_lines == b->bad_lines && a->duplicates == b->duplicates &&
-             a->lone_surrogates == b->lone_surrogates,
-         "its totals are the same");
-    must(a->count == b->count, "there are as many shards");
-    must(a->foreign == b->foreign && a->raw == b->raw, "its layout is the same");
-    for (size_t i = 0; i < a->count; i++) {
-        const sgt_manifest_shard *x = &a->shards[i], *y = &b->shards[i];
-        must(!strcmp(x->file, y->file) && !strcmp(x->split, y->split) && x->tokens == y->tokens &&
-                 x->documents == y->documents && x->xxh3 == y->xxh3,
-             "a shard is the same");
-    }
+    sgt_error err;
+    char *text;
+    size_t n;
+    must(sgt_manifest_write(m, own_folder, &err) == 0, "what is read can be written");
+    must(sgt_file_get(&text, &n, path_of("manifest.json"), (size_t)1 << 24, &err) == 0,
+         "and is there");
+    return text;
 }
 
 /* A manifest is refused with a message of one line, or its numbers are within bounds and it names
- * only files in its own folder. If it is written and read again, it is the same. */
+ * only files in its own folder. If it is written, read and written again, its bytes are the same. */
 void fuzz_manifest(const uint8_t *data, size_t size)
 {
     sgt_manifest m = {0}, again = {0};
@@ -49,110 +36,12 @@ void fuzz_manifest(const uint8_t *data, size_t size)
     int rc = sgt_manifest_read(&m, own_folder, &err);
     if (refused(rc, &err)) return;
     for (size_t i = 0; i < m.count; i++) check_shard(&m.shards[i], m.foreign);
-    must(sgt_manifest_write(&m, own_folder, &err) == 0, "what is read can be written");
+    scoped_memory char *text = write_manifest(&m), *same = NULL;
     must(sgt_manifest_read(&again, own_folder, &err) == 0, "and read again");
-    check_same(&m, &again);
+    same = write_manifest(&again);
+    must(!strcmp(text, same), "it is the same");
     sgt_manifest_free(&m);
     sgt_manifest_free(&again);
-}
-
-/* ---- sampler ---- */
-
-enum { SHARDS = 5, ROWS = 300, SMALL = 5000 };
-
-static uint64_t take_number(const uint8_t **data, size_t *size, size_t bytes)
-{
-    uint64_t v = 0;
-    for (size_t i = 0; i < bytes && *size; i++, ++*data, --*size) v = v << 8 | **data;
-    return v;
-}
-
-/* Check that the permutation is a bijection. If n is small, check all n images. If it is large,
- * check that 64 neighbours have distinct images below n. */
-static void check_permutation(uint64_t key, uint64_t n)
-{
-    static uint8_t seen[SMALL];
-    sgt_permutation p;
-    sgt_permutation_init(&p, key, n);
-    if (n <= SMALL) memset(seen, 0, n);
-    uint64_t images[64], from = n <= SMALL ? 0 : key % (n - 64), count = n <= SMALL ? n : 64;
-    for (uint64_t i = 0; i < count; i++) {
-        uint64_t image = sgt_permute(&p, from + i);
-        must(image < n, "an image is below n");
-        if (n <= SMALL) {
-            must(!seen[image]++, "no image comes twice");
-            continue;
-        }
-        images[i] = image;
-        for (uint64_t k = 0; k < i; k++)
-            must(images[k] != image, "neighbours have images of their own");
-    }
-}
-
-static int by_place(const void *a, const void *b)
-{
-    const sgt_window *x = a, *y = b;
-    if (x->shard != y->shard) return x->shard < y->shard ? -1 : 1;
-    return x->offset < y->offset ? -1 : x->offset > y->offset;
-}
-
-/* Check that the epoch whose first row is `first` has every window once. The windows of a shard
- * begin T tokens apart. */
-static void check_epoch(const sgt_sampler *s, uint64_t first)
-{
-    static sgt_window w[SMALL];
-    for (uint64_t i = 0; i < s->windows; i++) w[i] = sgt_sampler_window(s, NULL, first + i);
-    qsort(w, s->windows, sizeof *w, by_place);
-    uint64_t apart = s->sampling == SGT_SAMPLING_DOCUMENTS ? 1 : s->seq;
-    for (uint64_t i = 1; i < s->windows; i++)
-        must(w[i].shard != w[i - 1].shard || w[i].offset - w[i - 1].offset == apart,
-             "an epoch has every window once");
-}
-
-static void check_rows(const sgt_sampler *s, const uint64_t *tokens, uint64_t row, uint64_t step)
-{
-    uint64_t rows[ROWS];
-    sgt_window w[ROWS];
-    sgt_sampler_memo memo = {0}, one = {0};
-    int documents = s->sampling == SGT_SAMPLING_DOCUMENTS;
-    for (uint64_t i = 0; i < ROWS; i++) rows[i] = row + i * step;
-    sgt_sampler_windows(s, &memo, rows, ROWS, w);
-    for (uint64_t i = 0; i < ROWS; i++) {
-        sgt_window alone = sgt_sampler_window(s, i % 2 ? &one : NULL, rows[i]);
-        must(alone.shard == w[i].shard && alone.offset == w[i].offset &&
-                 alone.tokens == w[i].tokens,
-             "one by one the same");
-        must(w[i].shard < s->shards, "a window has a shard");
-        must(w[i].tokens == (documents ? 0 : s->seq + 1), "it has T + 1 tokens");
-        must(w[i].offset < tokens[w[i].shard] && tokens[w[i].shard] - w[i].offset >= w[i].tokens,
-             "all of them in it");
-    }
-}
-
-/* The permutation is a bijection of 0 .. n-1 for any n. Windows of every sampling lie in
- * their shards, and are the same whether they are computed one by one or many at a time. In
- * samplings without replacement, each window occurs once per epoch. */
-void fuzz_sampler(const uint8_t *data, size_t size)
-{
-    sgt_sampler s;
-    sgt_error err;
-    uint64_t key = take_number(&data, &size, 8), n = take_number(&data, &size, 8), tokens[SHARDS],
-             wide = take_number(&data, &size, 1);
-    check_permutation(key, n % SMALL + 1);
-    check_permutation(key, n >> 1 | 64);
-    /* sampling `packed` has no windows */
-    sgt_sampling sampling = (sgt_sampling)(take_number(&data, &size, 1) % SGT_SAMPLING_PACKED);
-    uint32_t seq = (uint32_t)take_number(&data, &size, wide & 1 ? 3 : 1) + 1;
-    for (int i = 0; i < SHARDS; i++) /* a shard may have more tokens than a file can hold */
-        tokens[i] = take_number(&data, &size, wide & 2 ? 6 : 2) +
-                    (sampling == SGT_SAMPLING_DOCUMENTS ? i == 0 : seq + 1);
-    uint64_t row = take_number(&data, &size, 5), step = take_number(&data, &size, 1) + 1;
-    if (sgt_sampler_init(&s, sampling, key, seq, tokens, SHARDS, &err) < 0) return;
-    if (wide & 4) s.block_tokens = 3 * seq, s.pool_blocks = 2;
-    check_rows(&s, tokens, row, step);
-    if (s.windows <= SMALL && sampling != SGT_SAMPLING_RANDOM)
-        check_epoch(&s, row / s.windows * s.windows);
-    sgt_sampler_free(&s);
 }
 
 /* ---- shard ---- */

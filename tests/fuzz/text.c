@@ -1,4 +1,4 @@
-/* text.c: fuzz targets for texts, ids, names and numbers in options. */
+/* text.c: fuzz targets for texts, ids and names. */
 #include "tests/fuzz/fuzz.h"
 
 #include "tokenize/bpe/bpe.h"
@@ -6,7 +6,6 @@
 #include "tokenize/text/split.h"
 #include "tokenize/text/utf8.h"
 #include "tokenize/vocab/vocab.h"
-#include "tools/cli/options.h"
 
 /* ---- encode ---- */
 
@@ -242,51 +241,4 @@ void fuzz_printable(const uint8_t *data, size_t size)
     must(sgt_fail(&err, SGT_EIO, "%s: it is %s", name, name) == SGT_EIO, "the code is returned");
     must(strlen(err.text) < sizeof err.text, "it fits");
     check_shown(err.text);
-}
-
-/* ---- options ---- */
-
-/* Parse s, which has digits, perhaps a fraction, and a suffix. If its value is an integer below
- * 2^53, and s has at most six decimal places, store it in *out and return 1; otherwise return 0. */
-static int plain_number(const char *s, int bytes, uint64_t *out)
-{
-    static const char letters[] = "kMGT";
-    uint64_t v = 0, places = 1, factor = 1;
-    const char *p = s;
-    for (; *p >= '0' && *p <= '9' && v < 1u << 30; p++) v = 10 * v + (uint64_t)(*p - '0');
-    if (p == s) return 0;
-    if (*p == '.')
-        for (p++; *p >= '0' && *p <= '9' && places < 1000000; p++)
-            v = 10 * v + (uint64_t)(*p - '0'), places *= 10;
-    const char *letter = *p ? strchr(letters, *p == 'K' ? 'k' : *p) : NULL;
-    if (letter) {
-        uint64_t base = *++p == 'i' ? 1024 : 1000;
-        p += base == 1024;
-        for (const char *k = letters; k <= letter; k++) factor *= base;
-    }
-    if (bytes && *p == 'B' && (letter || p > s)) p++;
-    if (*p || v > (1ull << 53) / factor || v * factor % places) return 0;
-    *out = v * factor / places;
-    return 1;
-}
-
-static void check_number(const char *s)
-{
-    uint64_t want, got;
-    double x;
-    for (int bytes = 0; bytes < 2; bytes++) {
-        int rc = bytes ? sgt_parse_size(s, &got) : sgt_parse_count(s, &got);
-        must(rc == 0 || rc == -1, "it is a number or none");
-        if (plain_number(s, bytes, &want)) must(rc == 0 && got == want, "a number is what it says");
-    }
-    if (sgt_parse_real(s, &x) == 0) must(x - x == 0, "a number is finite");
-}
-
-/* The value of a numeric option equals that of its digits and suffix, computed here in integers, or
- * the option is refused. The input has one value per line. */
-void fuzz_options(const uint8_t *data, size_t size)
-{
-    scoped_memory char *text = strndup((const char *)data, size);
-    must(text != NULL, "there is memory");
-    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) check_number(line);
 }

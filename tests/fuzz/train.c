@@ -1,13 +1,9 @@
 /* train.c: fuzz targets for the files that sgt-train reads. */
 #include "tests/fuzz/fuzz.h"
 
-#include <errno.h>
-#include <sys/stat.h>
-
 #include "train/config.h"
 #include "train/model/model.h"
 #include "train/run/checkpoint.h"
-#include "train/run/run.h"
 #include "train/run/safetensors.h"
 
 /* ---- config ---- */
@@ -70,52 +66,6 @@ void fuzz_llmc(const uint8_t *data, size_t size)
     must(sgt_checkpoint_load_model(path, &f.b, &m, &err) == 0,
          "what has the size of a model can be loaded");
     must(f.numbers == sgt_model_parameters(&m), "every number is given out once");
-}
-
-/* ---- log ---- */
-
-enum { LONGEST_LOG = 1 << 16 };
-
-/* Open the log as a run does that resumes at `step`. Store in `log` the part that the run keeps,
- * and return its length. */
-static size_t taken(char *log, uint64_t step)
-{
-    sgt_run *r;
-    sgt_claimant nobody = {.folder = path_of("run")};
-    sgt_error err;
-    scoped_memory char *text = NULL;
-    size_t n;
-    must(sgt_run_open(&r, step, 0, &nobody, NULL, &err) == 0, "a run takes its folder");
-    sgt_run_close(r);
-    must(sgt_file_get(&text, &n, path_of("run/log.jsonl"), LONGEST_LOG, &err) == 0,
-         "there is a log");
-    memcpy(log, text, n);
-    return n;
-}
-
-/* A run that resumes at a step keeps the complete lines of log.jsonl that belong to earlier steps,
- * unchanged and in order, and removes all others. If the log is opened again, it stays the same.
- * The first byte of the input is the step. */
-void fuzz_log(const uint8_t *data, size_t size)
-{
-    static char log[LONGEST_LOG], again[LONGEST_LOG];
-    if (size < 1 || size > LONGEST_LOG) return;
-    uint64_t step = *data++ % 16;
-    size--;
-    must(mkdir(path_of("run"), 0700) == 0 || errno == EEXIST, "there is a place for a run");
-    put_file("run/log.jsonl", data, size);
-    size_t n = taken(log, step), lines = 0;
-    const uint8_t *from = data;
-    for (const char *line = log, *end; line < log + n; line = end + 1, lines++) {
-        end = memchr(line, '\n', (size_t)(log + n - line));
-        must(end != NULL, "what is kept are whole lines");
-        size_t length = (size_t)(end + 1 - line);
-        from = memmem(from, (size_t)(data + size - from), line, length);
-        must(from != NULL, "each is a line of before, in the order of before");
-        from += length;
-    }
-    must(lines <= step, "a step has one line at most");
-    must(taken(again, step) == n && !memcmp(log, again, n), "opened again the log stays as it is");
 }
 
 /* ---- safetensors ---- */
