@@ -1,8 +1,8 @@
 #!/bin/sh
-# coverage.sh BUILD [report]: run the tests on a build with coverage (make coverage). Then print the
-# share of lines that ran in each folder of tokenize, loader and train, and the files with the most
-# lines that did not run. `report`: print only the table, from earlier runs. SHOW=FILE: write the
-# lines that never ran to FILE. Exit with 1 if tokenize, loader or train is below 90 %.
+# coverage.sh BUILD: run the tests on a build with coverage (make coverage). Then print the share of
+# lines that ran in tokenize, loader and train, and the files with the most lines that did not run.
+# SHOW=FILE: write the lines that never ran to FILE. Exit with 1 if tokenize, loader or train is below
+# 90 %.
 #
 # A process of this build writes its counts to files when it ends. That disturbs tests that trace
 # system calls, fill the disk or drop permissions. So failures are only listed here; `make check`
@@ -50,37 +50,20 @@ lines() {
             END { for (key in most) print key, most[key] }'
 }
 
+# Print the rooms and the files with the most lines that never ran.
 report() {
     lines | sort -k1,1 -k2,2n > "$work/lines"
-    [ -s "$work/lines" ] || { echo "coverage: $B: nothing there that counts (make coverage builds it)" >&2; exit 1; }
     [ -z "${SHOW:-}" ] || show
     awk -v least=$LEAST '
-        function percent(name) { return 100 * ran[name] / all[name] }
-        function add(name, times) { all[name]++; ran[name] += times }
-        { add($1, $3); files[$1] = 1
-          folder = $1; sub(/\/[^\/]*$/, "", folder); top = $1; sub(/\/.*/, "", top)
-          if (folder != top) { add(folder, $3); folders[folder] = 1 }
-          add(top "/...", $3); tops[top] = 1 }
+        { room = $1; sub(/\/.*/, "", room); all[$1]++; ran[$1] += $3; all[room]++; ran[room] += $3 }
         END {
-            printf "%-28s %7s %7s %8s\n", "", "lines", "ran", "share"
-            n = split("tokenize loader train", order, " ")
-            for (i = 1; i <= n; i++) {
-                name = order[i] "/..."
-                if (!all[name]) { bad = bad " " order[i]; continue }
-                printf "%-28s %7d %7d %6.1f %%\n", order[i], all[name], ran[name], percent(name)
-                fflush()
-                for (f in folders) if (index(f, order[i] "/") == 1)
-                    printf "  %-26s %7d %7d %6.1f %%\n", f, all[f], ran[f], percent(f) | "sort"
-                close("sort")
-                if (all[name] && percent(name) < least) bad = bad " " order[i]
-            }
-            print "\nthe files with the most lines that never ran"
-            fflush()
-            worst = "sort -k2,2nr | head -15"
-            for (f in files) if (ran[f] < all[f])
-                printf "%-36s %5d of %5d  %6.1f %%\n", f, all[f] - ran[f], all[f], percent(f) | worst
+            worst = "sort -k2,2nr | head -20"
+            for (name in all) if (ran[name] < all[name])
+                printf "%-36s %5d of %5d never ran, %5.1f %% did\n", name, all[name] - ran[name], all[name],
+                    100 * ran[name] / all[name] | worst
             close(worst)
-            fflush()
+            n = split("tokenize loader train", rooms, " ")
+            for (i = 1; i <= n; i++) if (100 * ran[rooms[i]] <= least * all[rooms[i]]) bad = bad " " rooms[i]
             if (bad) { print "\nunder " least " %:" bad; exit 1 }
         }' "$work/lines"
 }
@@ -92,5 +75,5 @@ show() {
         "$work/lines" $(cut -d' ' -f1 "$work/lines" | uniq) > "$SHOW"
 }
 
-[ "${2:-}" = report ] || run_tests
+run_tests
 report
