@@ -1,6 +1,6 @@
 /* stress.c: many threads on one loader, and streams that are opened, drained and cancelled at
- * random, with every token checked. A plain program without Criterion, so that it runs under the
- * thread sanitizer and the address sanitizer:
+ * random. Every batch is compared with that of a loader that no other thread uses. A plain program
+ * without Criterion, so that it runs under the thread sanitizer and the address sanitizer:
  *
  *     make SAN=thread build/thread/tests/stress-loader && build/thread/tests/stress-loader [BATCHES] [SEED]
  *
@@ -38,6 +38,8 @@ static const reader_fault faults[] = {
 
 typedef struct job {
     const sgt_loader *l;
+    sgt_loader *reference; /* the same batches, by the reader preload, for this job alone */
+    sgt_cursor *cursor;    /* of the reference */
     uint64_t seed, batches;
     int failed;
 } job;
@@ -66,75 +68,27 @@ static void make_shards(void)
     for (uint32_t s = 0; s < SHARDS; s++) make_shard(names[s], s);
 }
 
-/* ---- the expected content of a row ---- */
-
-static uint32_t end_of_set(const sgt_loader *l, uint32_t shard)
+/* Compare batch `index` with what the job's reference reads. */
+static int right(const job *j, uint64_t index, const sgt_loader_batch *b)
 {
-    const sgt_loader_info *info = sgt_loader_get_info(l);
-    if (info->set_count == 1) return (uint32_t)info->shards;
-    return sgt_loader_set_of(l, shard) == 0 ? 2 : SHARDS;
-}
-
-static uint32_t expect_packed(const sgt_loader *l, uint64_t row, uint16_t *ids)
-{
-    sgt_pack_piece pieces[T + 1];
-    uint32_t documents = sgt_pack_row(l->packs, NULL, row, pieces, T + 1), n = 0;
-    for (uint32_t k = 0; k < documents; k++) {
-        uint32_t shard = (uint32_t)(pieces[k].place >> 32);
-        uint64_t at = (uint32_t)pieces[k].place;
-        for (uint32_t t = 0; t < pieces[k].tokens; t++) {
-            ids[n++] = token_at(shard, at);
-            if (++at == TOKENS) at = 0, shard++;
-        }
-    }
-    return n;
-}
-
-/* Write the expected T+1 ids of row `row` to `ids`. Return how many of them are not padding. */
-static uint32_t expect_row(const sgt_loader *l, uint64_t row, uint16_t *ids)
-{
-    uint32_t shard, n = 0;
-    uint64_t at;
-    if (l->packs) return expect_packed(l, row, ids);
-    sgt_loader_window(l, row, &shard, &at);
-    uint32_t end = end_of_set(l, shard);
-    for (; n <= T && shard < end; n++) {
-        ids[n] = token_at(shard, at);
-        if (l->o.sampling == SGT_SAMPLING_DOCUMENTS && n && ids[n] == EOT) break;
-        if (++at == TOKENS) at = 0, shard++;
-    }
-    for (uint32_t t = n; t <= T; t++) ids[t] = EOT;
-    return n;
-}
-
-static int right(const sgt_loader *l, uint64_t index, const sgt_loader_batch *b)
-{
-    for (uint32_t r = 0; r < B; r++) {
-        uint16_t ids[T + 1];
-        uint32_t own = expect_row(l, index * B + r, ids);
-        if (b->lengths ? b->lengths[r] != own : own != T + 1) return 0;
-        const uint16_t *rows = b->inputs;
-        const int32_t *inputs = b->inputs, *targets = b->targets;
-        if (!targets && memcmp(rows + r * (T + 1), ids, sizeof ids)) return 0;
-        for (uint32_t t = 0; targets && t < T; t++) {
-            int32_t target = t + 1 < own ? ids[t + 1] : SGT_IGNORED;
-            if (inputs[r * T + t] != ids[t] || targets[r * T + t] != target) return 0;
-        }
-    }
-    return 1;
+    int32_t both[2 * B * T];
+    sgt_loader_batch want;
+    sgt_error err;
+    const size_t bytes = b->targets ? sizeof both / 2 : 2 * B * (T + 1);
+    if (read_batch(j->reference, j->cursor, index, b->output, both, &want, &err) < 0)
+        fail("reference", err.text);
+    return !memcmp(b->inputs, want.inputs, bytes) &&
+           (!b->targets || !memcmp(b->targets, want.targets, bytes)) &&
+           (!b->lengths || !memcmp(b->lengths, want.lengths, B * sizeof *b->lengths));
 }
 
 /* ---- ways of drawing ---- */
 
-static int draw_one(const sgt_loader *l, sgt_cursor *c, uint64_t index, uint64_t way,
-                    sgt_error *err)
+static int draw_one(const job *j, sgt_cursor *c, uint64_t index, sgt_output output, sgt_error *err)
 {
-    uint16_t rows[B * (T + 1)];
     int32_t both[2 * B * T];
     sgt_loader_batch b;
-    int rc = way ? read_batch(l, c, index, SGT_OUTPUT_I32, both, &b, err)
-                 : read_batch(l, c, index, SGT_OUTPUT_U16, rows, &b, err);
-    return rc == 0 && right(l, index, &b);
+    return read_batch(j->l, c, index, output, both, &b, err) == 0 && right(j, index, &b);
 }
 
 /* Draw random batches, or a few consecutive ones, through a cursor that is replaced now and
@@ -152,7 +106,7 @@ static void *draw(void *arg)
             sgt_cursor_close(c);
             if (sgt_cursor_open(&c, j->l, &err) < 0) fail("cursor", err.text);
         }
-        j->failed = !draw_one(j->l, c, index, r >> 32 & 1, &err);
+        j->failed = !draw_one(j, c, index, (sgt_output)(r >> 32 & 1), &err);
     }
     return NULL;
 }
@@ -176,7 +130,7 @@ static int64_t take(const job *j, sgt_stream *s, const sgt_stream_options *o, ui
         int rc = sgt_stream_next(s, &b, &err);
         /* the stream has ended, or the next batch needs a slot that is held */
         if ((rc == 1 && n == o->count) || (rc == SGT_EUSAGE && held)) break;
-        if (rc != 0 || b->index != o->first + n || !right(j->l, b->index, b)) return -1;
+        if (rc != 0 || b->index != o->first + n || !right(j, b->index, b)) return -1;
         if (r % 64) sgt_stream_release(s, b, NULL);
         else held++;
         if (r >> 32 == 0) usleep(200);
@@ -212,13 +166,20 @@ static void *drain(void *arg)
 
 /* ---- all of them at once ---- */
 
+static sgt_loader *open_loader(const char *name, const sgt_loader_options *o)
+{
+    sgt_loader *l;
+    sgt_error err;
+    if (sgt_loader_open(&l, o, &err) < 0) fail(name, err.text);
+    return l;
+}
+
 static void run(sgt_reader reader, int sampling, const reader_fault *fault, uint64_t batches,
                 uint64_t seed)
 {
     resources before = count_resources();
     const char *name =
         sampling == MIXED ? "two sets, shuffle" : sgt_sampling_name((sgt_sampling)sampling);
-    sgt_loader *l;
     sgt_error err;
     sgt_loader_options o = {.size = sizeof o, .reader = reader, .batch = B, .seq = T, .seed = seed};
     job jobs[DRAWERS + 1];
@@ -226,14 +187,21 @@ static void run(sgt_reader reader, int sampling, const reader_fault *fault, uint
     set_faults(fault);
     if (sampling == MIXED) o.sets = mixed, o.set_count = 2;
     else o.data = "a", o.sampling = (sgt_sampling)sampling;
-    if (sgt_loader_open(&l, &o, &err) < 0) fail(name, err.text);
+    sgt_loader *l = open_loader(name, &o);
+    o.reader = SGT_READER_PRELOAD;
     for (int i = 0; i <= DRAWERS; i++) {
-        jobs[i] = (job){l, seed * 100 + (uint64_t)i, batches / (DRAWERS + 1), 0};
+        jobs[i] = (job){.l = l,
+                        .reference = open_loader(name, &o),
+                        .seed = seed * 100 + (uint64_t)i,
+                        .batches = batches / (DRAWERS + 1)};
+        if (sgt_cursor_open(&jobs[i].cursor, jobs[i].reference, &err) < 0) fail(name, err.text);
         start_thread(&threads[i], i < DRAWERS ? draw : drain, &jobs[i]);
     }
     for (int i = 0; i <= DRAWERS; i++) {
         pthread_join(threads[i], NULL);
         if (jobs[i].failed) fail(name, "a wrong batch");
+        sgt_cursor_close(jobs[i].cursor);
+        sgt_loader_close(jobs[i].reference);
     }
     sgt_loader_close(l);
     expect_resources(name, before);
