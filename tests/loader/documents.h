@@ -18,14 +18,15 @@ extern uint64_t first[SHARDS + 1]; /* first token of each shard, and the end of 
 /* first token of each document, then the end of the last one */
 extern uint64_t starts[MOST], documents;
 
-/* Write folder `name`, with or without .idx files: shards of `sizes` tokens. One document extends
+/* Write folder `name`, without .idx files, with them (indexed: 1), or with them and with end-of-text
+ * ids at tokens that begin no document instead (2): shards of `sizes` tokens. One document extends
  * from shard 0 through shards 1 and 2 into shard 3. The last document extends into shard 5, in
  * which none starts. The mean length of documents is `mean` tokens, and `later` tokens from token
  * 1,000 on. */
 void put_documents(const char *name, const uint64_t sizes[SHARDS], unsigned mean, unsigned later,
                    int indexed);
 /* Write only the .idx file of shard s. */
-void put_documents_index(const char *path, int s);
+void put_documents_index(const char *path, uint32_t s);
 
 /* What a row must hold: ids, of which all but the first `tokens` are padding, and for each whether
  * a document begins there. start: the row's first token, counted through all shards. */
