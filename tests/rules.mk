@@ -1,6 +1,6 @@
 # rules.mk: how the tests, the analyzers and the benchmarks are built and run.
 
-.PHONY: run-check check-wheel format lint layout tidy coverage run-coverage check-kernels check-cuda check-nvcc
+.PHONY: run-check check-wheel format lint layout coverage run-coverage check-kernels check-cuda check-nvcc
 .PHONY: fuzz torture torture-variants torture-runs
 
 torture: check-all torture-variants torture-runs ## every variant (clang, no optimization, lesser CPUs, sanitizers) and the exhaustive runs: a day
@@ -150,7 +150,7 @@ run-check: programs libs mpi $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kern
 FUZZ := $(shell sed -n 's/^    {"\([a-z]*\)", fuzz_.*/\1/p' tests/fuzz/fuzz.c)
 FUZZ_C := $(filter-out %/replay.c,$(wildcard tests/fuzz/*.c))
 FUZZ_PARTS = $(FUZZ_C:%.c=$(B)/obj/%.o) $(call lib,$(FUZZ_USES))
-FUZZ_USES := cli train tokenize loader # not the kernels, which parse no input
+FUZZ_USES := train tokenize loader # not the kernels, which parse no input
 run-check: $(B)/tests/replay
 $(B)/tests/replay: $(B)/obj/tests/fuzz/replay.o $(FUZZ_PARTS)
 	$(call link,$(CC),$(call ld,$(FUZZ_USES)))
@@ -231,8 +231,6 @@ lint: layout $(LINT_DONE)              ## gcc -fanalyzer, cppcheck and clang-tid
 	@command -v clang-tidy > /dev/null || echo 'no clang-tidy (tools/deps.sh all): left out'
 	@! command -v python3 > /dev/null || { tests/lint/count.py && tests/lint/messages.py; }
 	@tests/lint/rooms.sh && mkdir -p $(LINT) && tests/lint/lint.sh $(LINT) $(LINT_KINDS)
-tidy: $(LINT_ALL:%=$(LINT)/%.tidy)     ## clang-tidy alone
-	@tests/lint/lint.sh $(LINT) tidy
 -include $(shell find $(LINT) -name '*.gcc.d' 2> /dev/null)
 
 # ---- torture: the tests in every variant, then runs that take hours ----

@@ -11,13 +11,8 @@ static const uint64_t lengths[] = {5000, 17, 1234, 40, 3000};
 
 void put_folder(void)
 {
-    char name[64];
-    cr_assert_eq(mkdir("d", 0777), 0);
-    for (uint32_t i = 0; i < 5; i++) {
-        snprintf(name, sizeof name, "d/train_%06u.bin", i);
-        if (i == 3) put_foreign(name, i, lengths[i]);
-        else put_shard(name, i, lengths[i]);
-    }
+    for (uint32_t i = 0; i < 5; i++)
+        (i == 3 ? put_foreign : put_shard)(shard_path("d", i, "bin"), i, lengths[i]);
 }
 
 /* Call sgt_loader_open with these options (NULL: the defaults). The data is at `path`, or, if that
@@ -105,11 +100,15 @@ void check_run(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t n, c
     for (uint64_t k = first; k < first + n; k++) check_output(l, c, k, map, output_of_rows(l));
 }
 
-static void check_stream(const sgt_loader *l, sgt_output output)
+void check_stream(const sgt_loader *l, sgt_output output, uint32_t threads, uint32_t slots)
 {
     uint32_t T = l->o.seq, n = l->o.batch / l->o.ranks, width = T + !sgt_output_pairs(output);
-    const sgt_stream_options o = {
-        .size = sizeof o, .first = 3, .count = 40, .threads = 3, .output = output};
+    const sgt_stream_options o = {.size = sizeof o,
+                                  .first = 3,
+                                  .count = 40,
+                                  .threads = threads,
+                                  .slots = slots,
+                                  .output = output};
     scoped_memory int32_t *rows = malloc((size_t)4 * n * (T + 1));
     scoped(sgt_cursor) *c = open_cursor(l);
     scoped(sgt_stream) *s = NULL;
@@ -118,7 +117,8 @@ static void check_stream(const sgt_loader *l, sgt_output output)
     uint64_t k = 3;
     must(sgt_stream_open(&s, l, &o, why));
     for (; sgt_stream_next(s, &b, NULL) == 0; k++, sgt_stream_release(s, b, NULL)) {
-        cr_assert_eq(b->index, k);
+        cr_assert(b->index == k && b->slot < slots && b->output == output);
+        cr_assert_eq(b->targets != NULL, sgt_output_pairs(output));
         must(read_batch(l, c, k, output_of_rows(l), rows, &own, why));
         cr_assert(!b->lengths == !own.lengths && !b->starts == !own.starts);
         if (own.lengths) cr_assert_arr_eq(b->lengths, own.lengths, n * sizeof *b->lengths);
@@ -138,6 +138,7 @@ static void check_stream(const sgt_loader *l, sgt_output output)
         }
     }
     cr_assert_eq(k, 43);
+    cr_assert_eq(sgt_stream_next(s, &b, NULL), 1);
 }
 
 void check_streams(sgt_sampling sampling)
@@ -146,7 +147,7 @@ void check_streams(sgt_sampling sampling)
     for (int output = id_width == 4; output < SGT_OUTPUTS; output++) {
         o.reader = (sgt_reader)(output % SGT_READERS);
         scoped(sgt_loader) *l = open_loader("d", &o, NULL);
-        check_stream(l, (sgt_output)output);
+        check_stream(l, (sgt_output)output, 3, 4);
     }
 }
 

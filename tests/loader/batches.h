@@ -40,8 +40,9 @@ sgt_output output_of_rows(const sgt_loader *l);
  * in order, so that a reader can fetch them ahead. */
 void check_run(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t n, const uint32_t *map);
 
-/* Check that streams from folder d, in every output format, deliver the same ids, lengths and
- * document starts as a cursor. */
+/* Check that a stream delivers the same ids, lengths and document starts as a cursor. */
+void check_stream(const sgt_loader *l, sgt_output output, uint32_t threads, uint32_t slots);
+/* Check streams from folder d like that, in every output format. */
 void check_streams(sgt_sampling sampling);
 
 /* Open a loader and check many of its batches. */

@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,19 +13,19 @@
 #include "loader/base/philox.h"
 #include "tests/scratch.h"
 
-static char folder[SCRATCH_SIZE];
+static char scratch[SCRATCH_SIZE];
 
 void enter_scratch(void)
 {
     /* The files must be on a disk. /tmp is often in memory (tmpfs): its files are always in the
      * page cache, and older kernels refuse direct reads of them. */
-    cr_assert(scratch_folder(folder, "/var/tmp", "loader") && chdir(folder) == 0, "%s", folder);
+    cr_assert(scratch_folder(scratch, "/var/tmp", "loader") && chdir(scratch) == 0, "%s", scratch);
 }
 
 void leave_scratch(void)
 {
     cr_assert_eq(chdir("/"), 0);
-    must(sgt_remove_tree(folder, why));
+    must(sgt_remove_tree(scratch, why));
 }
 
 size_t id_width = 2;
@@ -34,8 +35,18 @@ uint32_t token_at(uint32_t shard, uint64_t i)
     return (uint32_t)(sgt_philox_u64(shard, i, 0) % VOCAB);
 }
 
+const char *shard_path(const char *in, uint32_t i, const char *ending)
+{
+    static char path[64];
+    snprintf(path, sizeof path, "%s/train_%06u.%s", in, i, ending);
+    return path;
+}
+
 void put_bytes(const char *path, const void *p, size_t n)
 {
+    char folder[SGT_PATH];
+    snprintf(folder, sizeof folder, "%s", path);
+    must(sgt_make_folders(dirname(folder), why));
     FILE *f = fopen(path, "wb"); /* sgt_file_put would wait for the disk */
     cr_assert(f && fwrite(p, 1, n, f) == n && fclose(f) == 0, "%s", path);
 }
@@ -71,6 +82,13 @@ void put_shard(const char *path, uint32_t shard, uint64_t tokens) { put(path, sh
 void put_foreign(const char *path, uint32_t shard, uint64_t tokens) { put(path, shard, tokens, 0); }
 
 void put_raw(const char *path, uint32_t shard, uint64_t tokens) { put(path, shard, tokens, -1); }
+
+void put_manifest(const char *folder, sgt_manifest_shard *shards, size_t count)
+{
+    sgt_manifest m = {
+        .vocabulary = "gpt2", .vocab = 50257, .eot = 50256, .shards = shards, .count = count};
+    must(sgt_manifest_write(&m, folder, why));
+}
 
 void patch(const char *path, uint64_t at, const void *p, size_t n)
 {

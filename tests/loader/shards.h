@@ -9,6 +9,7 @@
 #include "loader/sample/mix.h"
 #include "loader/sample/pack.h"
 #include "loader/sgt_loader.h"
+#include "loader/shards/manifest.h"
 #include "loader/shards/shard.h"
 #include "tests/expect.h"
 #include "tests/loader/read.h"
@@ -38,13 +39,19 @@ uint32_t token_at(uint32_t shard, uint64_t i);
 void put_shard(const char *path, uint32_t shard, uint64_t tokens);
 void put_foreign(const char *path, uint32_t shard, uint64_t tokens);
 void put_raw(const char *path, uint32_t shard, uint64_t tokens);
+/* Write a file, and make its folder if there is none. */
 void put_bytes(const char *path, const void *p, size_t n);
+/* Return the path IN/train_I.ENDING, with six digits; valid until the next call. */
+const char *shard_path(const char *in, uint32_t i, const char *ending);
 /* Write a shard of n given ids, with sgt's header. */
 void put_ids(const char *path, const uint32_t *ids, size_t n);
 /* Write a sparse shard, with llm.c's header, of as many tokens as a shard may have: 2^31 - 1
  * zeros. */
 #define MOST_TOKENS 2147483647ull
 void put_sparse(const char *path);
+
+/* Write a manifest of GPT-2's vocabulary that lists these shards. */
+void put_manifest(const char *folder, sgt_manifest_shard *shards, size_t count);
 
 /* patch: overwrite n bytes at offset `at`. resize: cut or extend the file to `size` bytes. */
 void patch(const char *path, uint64_t at, const void *p, size_t n);

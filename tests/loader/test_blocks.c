@@ -185,13 +185,9 @@ Test(blocks, batches_are_those_of_the_other_readers)
  * read one by one. */
 Test(blocks, of_many_shards)
 {
-    char name[64];
     reader_fault f = {.block_tokens = 64, .pool_blocks = 2};
-    cr_assert_eq(mkdir("s", 0777), 0);
-    for (uint32_t i = 0; i < 40; i++) {
-        snprintf(name, sizeof name, "s/train_%06u.bin", i);
-        put_shard(name, i, i % 8 < 6 ? 17 + i : 200);
-    }
+    for (uint32_t i = 0; i < 40; i++)
+        put_shard(shard_path("s", i, "bin"), i, i % 8 < 6 ? 17 + i : 200);
     check_loader("s", &block, &f, NULL);
     f.block_tokens = 160;
     check_loader("s", &block, &f, NULL);
@@ -257,12 +253,8 @@ Test(blocks, of_several_sets)
     notices said;
     sgt_loader_options o = block;
     put_folder();
-    for (int i = 1; i < 5; i++) {
-        char name[64];
-        cr_assert_eq(mkdir(sets[i].path, 0777), 0);
-        snprintf(name, sizeof name, "%s/train_000000.bin", sets[i].path);
-        put_shard(name, 6 + (uint32_t)i, 2400 + 100 * (uint64_t)i);
-    }
+    for (uint32_t i = 1; i < 5; i++)
+        put_shard(shard_path(sets[i].path, 0, "bin"), 6 + i, 2400 + 100 * i);
     o.sets = sets;
     o.set_count = 2;
     check_loader(NULL, &o, &small, map);

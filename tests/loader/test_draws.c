@@ -32,18 +32,10 @@ static uint64_t any(uint64_t k, uint64_t what)
 
 static void check_permute(void)
 {
-    static const uint64_t sizes[] = {1,
-                                     2,
-                                     3,
-                                     5,
-                                     16,
-                                     97,
-                                     1000,
-                                     65536,
-                                     4294967295,
-                                     4294967296,
-                                     (uint64_t)1 << 63,
-                                     ((uint64_t)1 << 63) - 25};
+    static const uint64_t sizes[] = {1,          2,          3,
+                                     5,          16,         97,
+                                     1000,       65536,      (1ull << 32) - 1,
+                                     1ull << 32, 1ull << 63, (1ull << 63) - 25};
     uint64_t at[64];
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
         for (uint64_t round = 0; round < 20; round++) {

@@ -19,16 +19,10 @@ static const uint64_t sizes[] = {524288 - 512 - 1,    524288 - 512, 524288 - 512
                                  1572864 - 512 + 256, 2048 - 512,   18};
 enum { SHARDS = sizeof sizes / sizeof *sizes, T = 17 };
 
-static void name_of(char *name, uint32_t shard) { snprintf(name, 64, "d/train_%06u.bin", shard); }
-
 static void put_shards(void)
 {
-    char name[64];
-    cr_assert_eq(mkdir("d", 0777), 0);
-    for (uint32_t i = 0; i < SHARDS; i++) {
-        name_of(name, i);
-        (i & 1 ? put_foreign : put_shard)(name, i, sizes[i]);
-    }
+    for (uint32_t i = 0; i < SHARDS; i++)
+        (i & 1 ? put_foreign : put_shard)(shard_path("d", i, "bin"), i, sizes[i]);
 }
 
 /* Drop the file from the page cache, if the file system can do that. */
@@ -41,11 +35,7 @@ static void evict(const char *path)
 
 static void evict_shards(void)
 {
-    char name[64];
-    for (uint32_t i = 0; i < SHARDS; i++) {
-        name_of(name, i);
-        evict(name);
-    }
+    for (uint32_t i = 0; i < SHARDS; i++) evict(shard_path("d", i, "bin"));
 }
 
 static void check_all_tokens(const sgt_loader *l)
@@ -166,7 +156,6 @@ enum { LONG = 20 << 20, LEFT = (36 << 20) + 1001 };
  * reads that begin later notice that the file has changed. */
 Test(preload, cut_while_it_is_read)
 {
-    cr_assert_eq(mkdir("d", 0777), 0);
     for (int cached = 0; cached < 2; cached++) {
         sgt_loader_options o = {.seq = T, .batch = 4};
         reader_fault f = {.cut = "d/train_000000.bin", .left = LEFT, .reads_first = 2};

@@ -1,10 +1,8 @@
 /* test_readers.c: all three readers give the same batches, which match the shards' content, for
  * four samplings, both widths of ids and every output format. */
 #include <criterion/criterion.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "loader/base/file.h"
@@ -71,48 +69,37 @@ Test(readers, no_room)
                            want[output]);
             must(sgt_loader_read(l, c, 0, count, (sgt_output)output, out, bytes, why));
         }
+    must(sgt_loader_read(l, c, 3, 0, SGT_OUTPUT_I32, NULL, 0, why));
+    expect_failure(sgt_loader_read(l, c, 3, 1, SGT_OUTPUTS, &l, 0, why), SGT_EUSAGE,
+                   "unknown output %d", SGT_OUTPUTS);
 }
 
 /* One call for several batches writes the batches that single calls write: one after the other, and
  * all targets after all inputs. */
 Test(readers, several_batches_a_call)
 {
-    enum { B = 6, T = 16, MANY = 7, FIRST = 3, IDS = MANY * B * T, ROWS = MANY * B * (T + 1) };
-    static uint16_t rows[ROWS + 1], one[B * (T + 1)];
-    static int32_t in[2 * IDS + 1], *const to = in + IDS;
-    static int64_t in64[2 * IDS + 1], *const to64 = in64 + IDS;
-    sgt_error err;
+    enum { B = 6, T = 16, MANY = 7, FIRST = 3 };
+    static char all[MANY * 2 * B * T * 8 + 1], one[2 * B * T * 8];
     put_folder();
-    for (int reader = 0; reader < SGT_READERS; reader++)
-        for (scalar = 0; scalar < 2; scalar++) {
-            sgt_loader_options o = {.reader = (sgt_reader)reader, .batch = B, .seq = T};
-            scoped(sgt_loader) *l = open_loader("d", &o, NULL);
-            scoped(sgt_cursor) *c = open_cursor(l);
-            rows[ROWS] = 7;
-            to[IDS] = 7;
-            to64[IDS] = 7;
-            must(sgt_loader_read(l, c, FIRST, MANY, SGT_OUTPUT_U16, rows, sizeof rows, why));
-            must(sgt_loader_read(l, c, FIRST, MANY, SGT_OUTPUT_I32, in, sizeof in, why));
-            must(sgt_loader_read(l, c, FIRST, MANY, SGT_OUTPUT_I64, in64, sizeof in64, why));
-            const sgt_loader_batch *last = sgt_cursor_batch(c);
-            cr_assert(last->index == FIRST + MANY - 1 && last->targets == to64 + IDS - B * T);
-            for (uint64_t k = 0; k < MANY; k++) {
-                must(read_rows(l, c, FIRST + k, one, why));
-                cr_assert_arr_eq(rows + k * B * (T + 1), one, sizeof one);
-            }
-            for (size_t i = 0; i < IDS; i++) {
-                size_t at = i / T * (T + 1) + i % T;
-                cr_assert(in[i] == rows[at] && to[i] == rows[at + 1]);
-                cr_assert(in64[i] == in[i] && to64[i] == to[i]);
-            }
-            cr_assert(rows[ROWS] == 7 && to[IDS] == 7 && to64[IDS] == 7);
-            cr_assert_eq(
-                sgt_loader_read(l, c, UINT64_MAX / B - 1, 2, SGT_OUTPUT_I32, in, sizeof in, &err),
-                SGT_EUSAGE);
-            must(sgt_loader_read(l, c, FIRST, 0, SGT_OUTPUT_I32, NULL, 0, why));
-            expect_failure(sgt_loader_read(l, c, FIRST, 1, SGT_OUTPUTS, in, sizeof in, why),
-                           SGT_EUSAGE, "unknown output %d", SGT_OUTPUTS);
+    for (int i = 0; i < SGT_READERS * SGT_OUTPUTS; i++) {
+        const sgt_output output = (sgt_output)(i / SGT_READERS);
+        sgt_loader_options o = {.reader = (sgt_reader)(i % SGT_READERS), .batch = B, .seq = T};
+        scoped(sgt_loader) *l = open_loader("d", &o, NULL);
+        scoped(sgt_cursor) *c = open_cursor(l);
+        const size_t bytes = sgt_stream_bytes(l, output), pairs = (size_t)sgt_output_pairs(output),
+                     half = bytes / (1 + pairs); /* bytes of a batch's inputs */
+        all[MANY * bytes] = 7;
+        must(sgt_loader_read(l, c, FIRST, MANY, output, all, sizeof all, why));
+        const sgt_loader_batch *last = sgt_cursor_batch(c);
+        cr_assert_eq(last->index, FIRST + MANY - 1);
+        cr_assert_eq(last->targets, pairs ? all + MANY * bytes - half : NULL);
+        for (uint64_t k = 0; k < MANY; k++) {
+            must(sgt_loader_read(l, c, FIRST + k, 1, output, one, sizeof one, why));
+            cr_assert_arr_eq(all + k * half, one, half);
+            if (pairs) cr_assert_arr_eq(all + (MANY + k) * half, one + half, half);
         }
+        cr_assert_eq(all[MANY * bytes], 7);
+    }
 }
 
 /* The documents of a shard that is too large for one read are found. */
@@ -180,7 +167,6 @@ Test(readers, ranks_share_a_batch)
 Test(readers, one_file_and_raw_files)
 {
     static const uint32_t second[] = {1}, both[] = {7, 8};
-    cr_assert(mkdir("r", 0777) == 0 && mkdir("n", 0777) == 0);
     for (; id_width <= 4; id_width += 2) {
         put_shard("one.bin", 1, 900);
         put_raw("raw.bin", 1, 901);
@@ -220,12 +206,12 @@ static const sgt_loader_options uring = {.reader = SGT_READER_URING, .batch = 6,
 
 /* ---- errors ---- */
 
-static int batch_of(const sgt_loader *l, sgt_cursor *c, int output, uint64_t k, sgt_error *err)
+/* Read n batches of 6 rows and T = 16 from k on. */
+static int try_batches(const sgt_loader *l, sgt_cursor *c, uint64_t k, uint64_t n, int output,
+                       sgt_error *err)
 {
-    static uint16_t rows[6 * 17];
-    static int32_t both[2 * 6 * 16];
-    if (output == 0) return read_rows(l, c, k, rows, err);
-    return sgt_loader_read(l, c, k, 1, SGT_OUTPUT_I32, both, sizeof both, err);
+    static int32_t ids[2 * 2 * 6 * 16];
+    return sgt_loader_read(l, c, k, n, (sgt_output)output, ids, sizeof ids, err);
 }
 
 /* An id outside the vocabulary: preload reports it at open, the other readers in the first batch
@@ -256,7 +242,8 @@ Test(readers, id_past_the_vocabulary)
                     sgt_loader_window(l, row, &shard, &at);
                     if (shard != 4 || at > 2016 || at + 16 < 2016) continue;
                     failed++;
-                    expect_failure(batch_of(l, c, output, row / 6, why), SGT_EFORMAT, "%s", want);
+                    expect_failure(try_batches(l, c, row / 6, 1, output, why), SGT_EFORMAT, "%s",
+                                   want);
                 }
                 cr_assert_eq(failed,
                              2); /* windows 2000 ... 2016 and 2016 ... 2032 both hold the id */
@@ -314,7 +301,7 @@ Test(readers, file_cut_while_in_use)
     /* the cut is within row 4, so row 5 and all later rows lie beyond it */
     resize("d/train_000000.bin", 1024 + 2 * 80);
     for (uint64_t k = 0; k < 30; k += 10)
-        expect_failure(batch_of(l, c, 0, k, why), SGT_EFORMAT,
+        expect_failure(try_batches(l, c, k, 1, SGT_OUTPUT_U16, why), SGT_EFORMAT,
                        "d/train_000000.bin: ends at byte 1184, in the middle of a window: cut "
                        "short while in use");
 }
@@ -325,9 +312,11 @@ Test(readers, rows_past_64_bits)
     scoped(sgt_loader) *l = open_loader("d", &uring, NULL);
     scoped(sgt_cursor) *c = open_cursor(l);
     check_batch(l, c, UINT64_MAX / 6 - 1, NULL);
-    expect_failure(batch_of(l, c, 1, UINT64_MAX / 6, why), SGT_EUSAGE,
-                   "batch 3074457345618258602: too large: with 6 rows per batch, its row numbers "
-                   "need more than 64 bits");
+    for (uint64_t n = 1; n <= 2; n++)
+        expect_failure(
+            try_batches(l, c, UINT64_MAX / 6 + 1 - n, n, SGT_OUTPUT_I32, why), SGT_EUSAGE,
+            "batch 3074457345618258602: too large: with 6 rows per batch, its row numbers "
+            "need more than 64 bits");
 }
 
 /* Write to `root` the files of a container with a memory limit of `most` bytes, of which `used` are
@@ -335,36 +324,66 @@ Test(readers, rows_past_64_bits)
 static void put_container(const char *root, const char *most, const char *used)
 {
     char path[SGT_PATH];
-    must(sgt_make_folders(sgt_path(path, root, "proc/self"), why));
-    must(sgt_make_folders(sgt_path(path, root, "sys/fs/cgroup"), why));
     put_bytes(sgt_path(path, root, "proc/self/cgroup"), "0::/\n", 5);
     put_bytes(sgt_path(path, root, "sys/fs/cgroup/memory.max"), most, 7);
     put_bytes(sgt_path(path, root, "sys/fs/cgroup/memory.current"), used, 7);
 }
 
-/* Expect that preload is refused: the set takes `takes`, and the container has `has`. */
-static void refused(const sgt_loader_options *o, const char *takes, const char *has)
+/* Expect that preload is refused: the set takes `takes`, and the container has `has`. If `may_map` is
+ * set, mmap replaces it. */
+static void refused(const reader_fault *fault, sgt_loader_options o, const char *takes,
+                    const char *has)
 {
-    expect_failure(
-        open_only("d", o, why), SGT_ENOMEM,
-        "the set needs %s, but this process's control group (container) has only %s (use "
-        "the reader mmap or uring, which need no memory for the set)",
-        takes, has);
+    notices said;
+    char needs[256], want[300];
+    snprintf(needs, sizeof needs,
+             "the set needs %s, but this process's control group (container) has only %s", takes,
+             has);
+    set_faults(fault);
+    expect_failure(open_only("d", &o, why), SGT_ENOMEM,
+                   "%s (use the reader mmap or uring, which need no memory for the set)", needs);
+    o.may_map = 1;
+    o.notice = collect(&said);
+    scoped(sgt_loader) *l = open_loader("d", &o, fault);
+    cr_assert_eq(said.count, 1);
+    snprintf(want, sizeof want, "%s: reading with mmap instead", needs);
+    cr_assert_str_eq(said.last, want);
+    snprintf(want, sizeof want, "preload (mmap: %s)", needs);
+    cr_assert_str_eq(loader_info(l).reader_detail, want);
 }
 
-/* A container's limit is 3 MiB, of which 1 MiB is in use; the set takes 3 MiB. */
-Test(readers, more_than_the_container_may_have)
+/* The set takes 3 MiB. There must be room for the copies of all processes, even if some of them have
+ * filled theirs. `available`, the memory that was free before any copy, bounds all copies, whatever
+ * is free now. */
+Test(readers, copies_of_several_processes)
 {
-    cr_assert_eq(mkdir("d", 0777), 0);
-    put_container("root", "3145728", "1048576");
+    static const struct {
+        const char *most, *used;
+        uint32_t copies;
+        uint64_t available;
+        const char *takes, *has; /* NULL: it fits */
+    } cases[] = {{"3145728", "1048576", 0, 0, "3 MiB", "2 MiB of free memory for data"},
+                 {"8388608", "1048576", 0, 0, NULL, NULL},
+                 {"8388608", "1048576", 1, 0, NULL, NULL},
+                 {"8388608", "1048576", 2, 0, NULL, NULL},
+                 {"8388608", "1048576", 3, 0, "3 MiB in each of 3 processes", "8 MiB of memory"},
+                 {"8388608", "4194304", 2, 0, NULL, NULL},
+                 {"8388608", "4194304", 2, 6 << 20, NULL, NULL},
+                 {"8388608", "4194304", 2, (6 << 20) - 1, "3 MiB in each of 2 processes",
+                  "5 MiB of free memory for data"},
+                 {"8388608", "6291456", 2, 0, "3 MiB in each of 2 processes",
+                  "2 MiB of free memory for data"}};
+    const reader_fault fault = {.memory = "root"};
     put_raw("d/train_a.bin", 0, 1 << 20);
     put_raw("d/train_b.bin", 1, 1 << 19);
-    reader_fault fault = {.memory = "root"};
-    sgt_loader_options o = {.raw = 16, .seq = 16};
     set_faults(&fault);
-    refused(&o, "3 MiB", "2 MiB of free memory for data");
-    put_container("root", "8388608", "1048576");
-    check_loader("d", &o, &fault, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const sgt_loader_options o = {
+            .raw = 16, .seq = 16, .copies = cases[i].copies, .available = cases[i].available};
+        put_container("root", cases[i].most, cases[i].used);
+        if (cases[i].takes) refused(&fault, o, cases[i].takes, cases[i].has);
+        else must(open_only("d", &o, why));
+    }
 }
 
 /* Write to `root` the /proc files of process `number`: its parent, and `kib` KiB of anonymous
@@ -372,57 +391,15 @@ Test(readers, more_than_the_container_may_have)
 static void put_process(const char *root, int number, int parent, int kib)
 {
     char path[64], text[64];
-    snprintf(path, sizeof path, "%s/proc/%d", root, number);
-    cr_assert(mkdir(path, 0777) == 0 || errno == EEXIST);
     snprintf(path, sizeof path, "%s/proc/%d/status", root, number);
     snprintf(text, sizeof text, "Name:\tx\nPPid:\t%d\nRssAnon:\t%8d kB\n", parent, kib);
     put_bytes(path, text, strlen(text));
-}
-
-/* The container has 8 MiB, and each process's copy takes 3 MiB. There is room for two processes,
- * even if one of them has filled its copy. With a third, preload is refused, or, if `may_map` is
- * set, mmap replaces it. */
-Test(readers, copies_of_several_processes)
-{
-    notices said;
-    cr_assert(mkdir("d", 0777) == 0);
-    put_container("root", "8388608", "1048576");
-    put_raw("d/train_a.bin", 0, 3 << 19);
-    reader_fault fault = {.memory = "root"};
-    sgt_loader_options o = {.raw = 16, .seq = 16, .notice = collect(&said)};
-    set_faults(&fault);
-    for (o.copies = 0; o.copies < 3; o.copies++) must(open_only("d", &o, why));
-    refused(&o, "3 MiB in each of 3 processes", "8 MiB of memory");
-    o.may_map = 1;
-    sgt_loader *l = open_loader("d", &o, &fault);
-    cr_assert_eq(said.count, 1);
-    cr_assert_str_eq(said.last,
-                     "the set needs 3 MiB in each of 3 processes, but this process's control group "
-                     "(container) has only 8 MiB of memory: reading with mmap instead");
-    cr_assert_str_eq(loader_info(l).reader_detail,
-                     "preload (mmap: the set needs 3 MiB in each of 3 processes, but this "
-                     "process's control group (container) has only 8 MiB of memory)");
-    sgt_loader_close(l);
-    o.copies = 2;
-    put_container("root", "8388608", "4194304");
-    must(open_only("d", &o, why));
-    /* `available`, the memory that was free before any copy, bounds all copies, whatever is free
-     * now */
-    o.may_map = 0;
-    o.available = 6 << 20;
-    must(open_only("d", &o, why));
-    o.available--;
-    refused(&o, "3 MiB in each of 2 processes", "5 MiB of free memory for data");
-    put_container("root", "8388608", "6291456");
-    o.available = 0;
-    refused(&o, "3 MiB in each of 2 processes", "2 MiB of free memory for data");
 }
 
 /* 4 MiB are free, and two processes of one parent have filled 2 MiB of their copies, so two copies
  * of 3 MiB fit. The other 2 MiB in use belong to processes without a copy. */
 Test(readers, copies_beside_other_programs)
 {
-    cr_assert(mkdir("d", 0777) == 0);
     put_container("root", "8388608", "4194304");
     put_raw("d/train_a.bin", 0, 3 << 19);
     reader_fault fault = {.memory = "root"};
@@ -433,27 +410,19 @@ Test(readers, copies_beside_other_programs)
     put_process("root", 2, getppid() + 1, 1 << 20);
     must(open_only("d", &o, why)); /* only one process of this parent: process 2 has another */
     put_process("root", 3, getppid(), 1024);
-    refused(&o, "3 MiB in each of 2 processes", "5 MiB of free memory for data");
+    refused(&fault, o, "3 MiB in each of 2 processes", "5 MiB of free memory for data");
     put_process("root", 1, getppid(), 1024);
     must(open_only("d", &o, why));
 }
 
 /* Other processes take the memory while a copy is filled. Preload must give up before the kernel
- * has to kill a process. If `may_map` is set, mmap replaces it. */
+ * has to kill a process. */
 Test(readers, memory_that_goes_while_a_copy_is_filled)
 {
-    notices said;
-    cr_assert(mkdir("d", 0777) == 0);
     put_container("root", "8388608", "1048576");
     put_container("later", "8388608", "7340032");
     put_raw("d/train_a.bin", 0, 3 << 19);
-    reader_fault fault = {.memory = "root", .looks = 1, .later = "later"};
-    sgt_loader_options o = {.raw = 16, .seq = 16, .notice = collect(&said)};
-    set_faults(&fault);
-    refused(&o, "3 MiB", "1 MiB of free memory for data");
-    o.may_map = 1;
-    check_loader("d", &o, &fault, NULL);
-    cr_assert_str_eq(said.last,
-                     "the set needs 3 MiB, but this process's control group (container) has only 1 "
-                     "MiB of free memory for data: reading with mmap instead");
+    const reader_fault fault = {.memory = "root", .looks = 1, .later = "later"};
+    refused(&fault, (sgt_loader_options){.raw = 16, .seq = 16}, "3 MiB",
+            "1 MiB of free memory for data");
 }

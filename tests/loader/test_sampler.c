@@ -196,6 +196,7 @@ static const set sets[] = {
     {64, 1, {64 * 2048 * 2 + 64}},               /* only whole blocks */
     {65536, 3, {65536 * 700, 65537, 65536 * 3}}, /* blocks of 2 windows, pools of 512 */
     {200000, 2, {200000 * 520, 250001}},         /* blocks of one window, pools of 256 */
+    {1000003, 2, {8589934593, 5000000000}},      /* more tokens than 32 bits can count */
 };
 
 static void check_set(const set *d, sgt_sampling sampling, uint64_t seed)

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "loader/shards/manifest.h"
 #include "tests/loader/batches.h"
 
 TestSuite(set, .init = enter_scratch, .fini = leave_scratch);
@@ -22,7 +21,6 @@ static sgt_loader_info info_of(const char *path, const sgt_loader_options *o)
 
 static void put_split(void)
 {
-    cr_assert_eq(mkdir("d", 0777), 0);
     put_shard("d/train_000000.bin", 0, 3000);
     put_shard("d/train_000001.bin", 1, 2000);
     put_shard("d/val_000000.bin", 2, 1000);
@@ -30,14 +28,12 @@ static void put_split(void)
 
 /* Write a manifest that lists the first `count` of these shards. It says that the first one has
  * `first_tokens` tokens. */
-static void put_manifest(size_t count, uint64_t first_tokens)
+static void list_shards(size_t count, uint64_t first_tokens)
 {
     sgt_manifest_shard shards[] = {{"train_000000.bin", "train", first_tokens, 1, 0},
                                    {"val_000000.bin", "val", 1000, 1, 0},
                                    {"train_000001.bin", "train", 2000, 1, 0}};
-    sgt_manifest m = {
-        .vocabulary = "gpt2", .vocab = 50257, .eot = 50256, .shards = shards, .count = count};
-    must(sgt_manifest_write(&m, "d", why));
+    put_manifest("d", shards, count);
 }
 
 Test(set, defaults)
@@ -72,13 +68,12 @@ Test(set, options_that_make_no_sense)
 
 Test(set, nothing_there)
 {
-    cr_assert_eq(mkdir("d", 0777), 0);
     put_bytes("d/val_000000.txt", "", 0);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
                    "d: no train shards (train_*.bin) in it: make them with sgt-tokenize");
     expect_failure(open_only("e", NULL, why), SGT_EIO,
                    "e: No such file or directory (make a folder of shards with sgt-tokenize)");
-    put_manifest(0, 0);
+    list_shards(0, 0);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
                    "d: no train shards (train_*.bin) in it: make them with sgt-tokenize");
     sgt_loader_options o = {.raw = 16};
@@ -140,16 +135,16 @@ Test(set, one_vocabulary)
 Test(set, the_manifest_decides)
 {
     put_split();
-    put_manifest(2, 3000); /* the manifest leaves out train_000001.bin, which is in the folder */
+    list_shards(2, 3000); /* the manifest leaves out train_000001.bin, which is in the folder */
     cr_assert_eq(info_of("d", NULL).tokens, 3000);
-    put_manifest(3, 3000);
+    list_shards(3, 3000);
     cr_assert_eq(info_of("d", NULL).tokens, 5000);
     cr_assert_eq(info_of("d", &(sgt_loader_options){.split = "val"}).tokens, 1000);
-    put_manifest(3, 2999);
+    list_shards(3, 2999);
     expect_failure(
         open_only("d", NULL, why), SGT_EFORMAT,
         "d/train_000000.bin: 3000 tokens, but d/manifest.json says 2999 (make the folder again)");
-    put_manifest(3, 3000);
+    list_shards(3, 3000);
     cr_assert_eq(unlink("d/train_000001.bin"), 0);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
                    "d/train_000001.bin: missing, but d/manifest.json lists it");
@@ -164,8 +159,7 @@ Test(set, checksum_of_another_shard)
     sgt_error err;
     put_split();
     sgt_manifest_shard shard = {"train_000000.bin", "train", 3000, 1, 7};
-    sgt_manifest m = {.vocabulary = "gpt2", .shards = &shard, .count = 1};
-    must(sgt_manifest_write(&m, "d", why));
+    put_manifest("d", &shard, 1);
     cr_assert_eq(open_only("d", NULL, &err), SGT_EFORMAT);
     cr_assert(strstr(err.text, "d/train_000000.bin: at byte 32: checksum ") &&
                   strstr(err.text, "says 0000000000000007"),
@@ -191,11 +185,11 @@ Test(set, hash_identifies_the_data)
     cr_assert_neq(info_of("d", NULL).hash, bare);
     cr_assert_eq(rename("d/train_000007.bin", "d/train_000001.bin"), 0);
 
-    put_manifest(3, 3000);
+    list_shards(3, 3000);
     uint64_t with = info_of("d", NULL).hash;
     cr_assert_neq(with, bare);
     cr_assert_eq(info_of("d", &(sgt_loader_options){.split = "val"}).hash, with);
-    put_manifest(2, 3000);
+    list_shards(2, 3000);
     cr_assert_neq(info_of("d", NULL).hash, with);
 }
 
@@ -236,7 +230,6 @@ Test(set, shard_changed_while_opening)
  * whatever the bytes look like) and the end-of-text id. */
 Test(set, manifest_of_raw_files)
 {
-    cr_assert_eq(mkdir("d", 0777), 0);
     for (; id_width <= 4; id_width += 2) {
         uint32_t ids[500] = {0};
         sgt_manifest_shard shard = {.file = "train.bin", .split = "train", .tokens = 500};
@@ -246,8 +239,8 @@ Test(set, manifest_of_raw_files)
                           .eot = VOCAB - 1,
                           .shards = &shard,
                           .count = 1};
-        must(sgt_manifest_write(&m, "d", why));
         put_raw("d/train.bin", 0, 500);
+        must(sgt_manifest_write(&m, "d", why));
         sgt_loader_options o = {.batch = 4, .seq = 16};
         check_loader("d", &o, NULL, NULL);
         sgt_loader_info i = info_of("d", &o);
@@ -267,7 +260,7 @@ Test(set, what_sgt_tokenize_has_not_finished_is_refused)
                    "d: unfinished (run the same sgt-tokenize command again to finish it)");
     /* sgt-tokenize writes the manifest last, so with it the set is complete, although .work still
      * exists */
-    put_manifest(3, 3000);
+    list_shards(3, 3000);
     cr_assert_eq(info_of("d", NULL).shards, 2);
 }
 
@@ -278,7 +271,6 @@ Test(set, no_room_for_maps)
     cr_skip_test("sanitizers need all the address space there is");
 #endif
     sgt_loader_options o = {.reader = SGT_READER_MMAP};
-    cr_assert_eq(mkdir("d", 0777), 0);
     put_sparse("d/train_000000.bin");
     struct rlimit room = {(rlim_t)4 << 30, (rlim_t)4 << 30};
     cr_assert_eq(setrlimit(RLIMIT_AS, &room), 0);
@@ -296,7 +288,6 @@ Test(set, shards_of_a_folder_are_in_the_order_of_their_names)
                                        "f/train_b.bin"};
     const sgt_manifest none = {0};
     sgt_set s = {.survey = 1};
-    cr_assert_eq(mkdir("f", 0777), 0);
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) put_bytes(made[i], "", 0);
     must(sgt_set_add_split(&s, "f", "train", 0, &none, why));
     cr_assert_eq(s.count, 4);
@@ -322,7 +313,6 @@ Test(set, structs_of_other_versions)
     sgt_stream *s;
     uint64_t next;
     scoped(sgt_loader) *l = NULL;
-    cr_assert_eq(mkdir("d", 0777), 0);
     put_shard("d/train_000000.bin", 0, 1000);
     must(sgt_loader_open(&l, &newer.o, why));
     sgt_loader_close(l);

@@ -20,7 +20,6 @@ static const uint32_t in_use[] = {0, 1, 2, 3, 4, 10, 11, 20};
 static void put_sets(void)
 {
     put_folder();
-    cr_assert_eq(mkdir("e", 0777), 0);
     put_shard("e/train_000000.bin", 10, 900);
     put_foreign("e/train_000001.bin", 11, 333);
     put_shard("e/train_000002.bin", 12, 9);

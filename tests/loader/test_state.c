@@ -3,7 +3,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "loader/shards/manifest.h"
 #include "tests/loader/batches.h"
 
 TestSuite(state, .init = enter_scratch, .fini = leave_scratch);
@@ -100,7 +99,6 @@ Test(state, foreign_sets_of_one_size)
         const char *path = raw ? "r/train.bin" : "f/train_000000.bin";
         void (*const put)(const char *, uint32_t, uint64_t) = raw ? put_raw : put_foreign;
         uint64_t data = raw ? 0 : 1024, last = data + 2 * 9999;
-        cr_assert_eq(mkdir(raw ? "r" : "f", 0777), 0);
         for (int end = 0; end < 3; end++) {
             put(path, 1, 10000);
             sgt_loader_state state = state_after(path, &o, 3);
@@ -124,14 +122,11 @@ Test(state, foreign_sets_of_one_size)
 Test(state, another_split)
 {
     char text[256];
-    cr_assert_eq(mkdir("d", 0777), 0);
     put_shard("d/train_000000.bin", 0, 900);
     put_shard("d/val_000000.bin", 1, 800);
     sgt_manifest_shard shards[] = {{"train_000000.bin", "train", 900, 1, 0},
                                    {"val_000000.bin", "val", 800, 1, 0}};
-    sgt_manifest m = {
-        .vocabulary = "gpt2", .vocab = 50257, .eot = 50256, .shards = shards, .count = 2};
-    must(sgt_manifest_write(&m, "d", why));
+    put_manifest("d", shards, 2);
     sgt_loader_options o = {.batch = 4, .seq = T};
     sgt_loader_state state = state_after("d", &o, 3);
     o.split = "val";
@@ -145,11 +140,7 @@ Test(state, padding)
 {
     put_folder();
     uint64_t start = 0;
-    for (int i = 0; i < 5; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "d/train_%06d.idx", i);
-        put_bytes(name, &start, sizeof start);
-    }
+    for (uint32_t i = 0; i < 5; i++) put_bytes(shard_path("d", i, "idx"), &start, sizeof start);
     sgt_loader_options o = {.batch = 4, .seq = T, .sampling = SGT_SAMPLING_DOCUMENTS};
     sgt_loader_state state = state_after("d", &o, 3);
     cr_assert_eq(state.pad, 50256);

@@ -30,7 +30,6 @@ static void put_set(void)
 static void enter(void)
 {
     enter_scratch();
-    cr_assert_eq(mkdir("d", 0777), 0);
     put_set();
     loader = open_with(SGT_READER_MMAP);
 }
@@ -69,27 +68,8 @@ Test(stream, in_order_and_whole)
         scoped(sgt_loader) *l = open_with((sgt_reader)(reader % SGT_READERS));
         for (uint32_t threads = 1; threads <= 4; threads++)
             for (uint32_t slots = 1; slots <= 6; slots++)
-                for (int output = id_width == 4; output < SGT_OUTPUTS; output++) {
-                    sgt_stream_options o = {.size = sizeof o,
-                                            .first = 70,
-                                            .count = 40,
-                                            .output = (sgt_output)output,
-                                            .slots = slots,
-                                            .threads = threads};
-                    scoped(sgt_stream) *s = open_stream(l, &o);
-                    const sgt_loader_batch *more;
-                    for (uint64_t k = 0; k < 40; k++) {
-                        sgt_loader_batch b = take(s);
-                        cr_assert(b.index == 70 + k && b.slot < slots);
-                        cr_assert((int)b.output == output && b.inputs);
-                        cr_assert((b.targets != NULL) ==
-                                  (output == SGT_OUTPUT_I32 || output == SGT_OUTPUT_I64));
-                        check_ids(l, &b, b.index, NULL);
-                        sgt_stream_release(s, &b, NULL);
-                    }
-                    cr_assert_eq(sgt_stream_next(s, &more, NULL), 1);
-                    cr_assert_eq(sgt_stream_next(s, &more, NULL), 1);
-                }
+                for (int output = id_width == 4; output < SGT_OUTPUTS; output++)
+                    check_stream(l, (sgt_output)output, threads, slots);
     }
 }
 
@@ -135,13 +115,14 @@ Test(stream, held_batches_stay_as_they_are)
 }
 
 /* Check in the stream's threads that they block signals, which the program's own threads must
- * receive. Pause at times. */
+ * receive, but not SIGBUS, which the guard of maps handles. Pause at times. */
 static void stumble(void *ctx, uint32_t thread, uint64_t index, int done)
 {
     sigset_t mask;
     (void)ctx;
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
-    cr_assert(sigismember(&mask, SIGINT) && sigismember(&mask, SIGTERM));
+    cr_assert(sigismember(&mask, SIGINT) && sigismember(&mask, SIGTERM) &&
+              !sigismember(&mask, SIGBUS));
     if (!done && (index * 2654435761u + thread) % 64 < 3) usleep(300);
 }
 
