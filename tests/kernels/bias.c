@@ -61,20 +61,7 @@ static void bf16_definition(check *t)
     check_equal(t, "db", db, (const float[]){104, 201.5f}, 2);
 }
 
-static void bench_either(check *t, int bf16)
-{
-    size_t n = 512, C = 768;
-    float *dout = check_random(t, n * C, 1), *db = check_random(t, C, 1);
-    uint16_t *half = bf16 ? check_bytes(t, n * C * sizeof *half) : NULL;
-    if (bf16) t->ref->to_bf16(half, dout, n * C);
-    for (bench_start(t); bench_next(t);) backward(t->k, db, dout, half, n, C, C);
-    bench_report(t, "512 x 768", (bf16 ? 2.0 : 4.0) * (double)(n * C), 0);
-}
-
-static void bench(check *t) { bench_either(t, 0); }
-static void bf16_bench(check *t) { bench_either(t, 1); }
-
 const kernel_case cases_bias[] = {
-    {"bias_backward", definition, against_ref, bench, NULL},
-    {"bias_backward_bf16", bf16_definition, bf16_against_ref, bf16_bench, NULL},
+    {"bias_backward", definition, against_ref, NULL, NULL},
+    {"bias_backward_bf16", bf16_definition, bf16_against_ref, NULL, NULL},
     {0}};

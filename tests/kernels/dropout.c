@@ -65,14 +65,4 @@ static void definition(check *t)
     }
 }
 
-static void bench(check *t)
-{
-    size_t n = 64 * 768;
-    const float *x = check_random(t, n, 1);
-    float *out = check_output(t, n);
-    const sgt_dropout d = {.seed = 5, .draw = 7, .rate = 0.1f};
-    for (bench_start(t); bench_next(t);) t->k->dropout(out, x, n, &d);
-    bench_report(t, "64 x 768", 8.0 * (double)n, 0);
-}
-
-const kernel_case cases_dropout[] = {{"dropout", definition, against_ref, bench, NULL}, {0}};
+const kernel_case cases_dropout[] = {{"dropout", definition, against_ref, NULL, NULL}, {0}};

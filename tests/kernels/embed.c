@@ -82,28 +82,8 @@ static void backward_definition(check *t)
     check_equal(t, "dwpe", pe, (const float[]){6, 8, 3, 4}, 4);
 }
 
-static void embed_bench(check *t)
-{
-    size_t n = 64, C = 768, V = 1000;
-    const float *wte = check_random(t, V * C, 1), *wpe = check_random(t, n * C, 1);
-    const int32_t *ids = check_ids(t, n, (int32_t)V);
-    float *out = check_output(t, n * C);
-    for (bench_start(t); bench_next(t);) t->k->embed(out, ids, wte, wpe, 0, n, n, C);
-    bench_report(t, "64 x 768", 12.0 * (double)(n * C), 0);
-}
-
-static void backward_bench(check *t)
-{
-    size_t n = 512, C = 768, V = 1000;
-    float *wte = check_random(t, V * C, 1), *wpe = check_random(t, n * C, 1);
-    const int32_t *ids = check_ids(t, n, (int32_t)V);
-    const float *dout = check_random(t, n * C, 1);
-    for (bench_start(t); bench_next(t);) t->k->embed_backward(wte, wpe, ids, dout, n, n, C, 0, C);
-    bench_report(t, "512 x 768", 20.0 * (double)(n * C), 0);
-}
-
 const kernel_case cases_embed[] = {
-    {"embed", embed_definition, embed_against_ref, embed_bench, NULL},
-    {"embed_backward", backward_definition, backward_against_ref, backward_bench, NULL},
+    {"embed", embed_definition, embed_against_ref, NULL, NULL},
+    {"embed_backward", backward_definition, backward_against_ref, NULL, NULL},
     {0},
 };

@@ -1,5 +1,4 @@
-/* harness.c: implements harness.h and run.h: guarded buffers, comparisons, finite differences,
- * timing, options. */
+/* harness.c: implements harness.h and run.h: guarded buffers, comparisons, timing, options. */
 #include "tests/kernels/harness.h"
 
 #include <errno.h>
@@ -306,25 +305,6 @@ void check_same_bits(check *t, const char *name, const float *got, size_t n)
 {
     if (!same_again(t, hash_of(got, n * sizeof *got)))
         check_fail(t, "%s has other bits than at first", name);
-}
-
-/* ---- finite differences ---- */
-
-double check_slope(float *x, double (*f)(void *ctx), void *ctx)
-{
-    const float at = *x, h = (float)CHECK_STEP;
-    double value[4];
-    for (int i = 0; i < 4; i++) {
-        *x = at + h * (float)(i < 2 ? i - 2 : i - 1); /* -2h, -h, h, 2h */
-        value[i] = f(ctx);
-    }
-    *x = at;
-    return (value[0] - 8 * value[1] + 8 * value[2] - value[3]) / (12 * CHECK_STEP);
-}
-
-double check_slope_bound(size_t n, double term)
-{
-    return term * ((double)n * UNIT * 1.5 / CHECK_STEP + 20 * pow(CHECK_STEP, 4) / 30 + 0x1p-18);
 }
 
 /* ---- benchmarks ---- */

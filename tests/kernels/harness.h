@@ -35,9 +35,8 @@ extern "C" {
 typedef struct check check;
 
 typedef struct kernel_case {
-    const char *name; /* name of the kernel's member in sgt_kernels */
-    void (*definition)(
-        check *t); /* test ref against known values and finite differences of the forward kernel */
+    const char *name;              /* name of the kernel's member in sgt_kernels */
+    void (*definition)(check *t);  /* test ref against known results */
     void (*against_ref)(check *t); /* compare t->k with t->ref at many sizes; NULL: no column */
     void (*bench)(check *t);       /* NULL: there is no benchmark */
     /* Not NULL: the case tests something that is not in the table sgt_kernels. Its results have
@@ -109,17 +108,6 @@ void check_equal(check *t, const char *name, const float *got, const float *want
 void check_near(check *t, const char *name, double got, double want, double bound);
 /* Check that this output has the same bits in every placement and every run. */
 void check_same_bits(check *t, const char *name, const float *got, size_t n);
-
-/* Return df/dx, computed by a five-point stencil with step CHECK_STEP. f must add its float
- * results, with their weights, in double. */
-#define CHECK_STEP 0x1p-5
-double check_slope(float *x, double (*f)(void *ctx), void *ctx);
-/* Return the bound on the error of check_slope, for an f with n terms of size up to `term`. It is
- * the sum of three errors:
- *   rounding to float of each term in each of the four evaluations, whose weights add up to 18/12
- *   the stencil's own error, h^4/30 of the fifth derivative, which is taken to be at most 20 terms
- *   the rounding of x + h, a few times: 2^-24 of a number near 1 is 2^-19 of a step of 2^-5 */
-double check_slope_bound(size_t n, double term);
 
 /* ---- benchmarks: for (bench_start(t); bench_next(t);) call; bench_report(t, "64 x 768", bytes,
  * flops); ---- */

@@ -71,13 +71,4 @@ static void definition(check *t)
     }
 }
 
-static void bench(check *t)
-{
-    size_t n = 64 * 768;
-    float *out = check_output(t, n);
-    const sgt_normals d = {.seed = 5, .draw = 7, .sigma = 0.02f};
-    for (bench_start(t); bench_next(t);) t->k->normals(out, n, &d);
-    bench_report(t, "64 x 768", 4.0 * (double)n, 0);
-}
-
-const kernel_case cases_normals[] = {{"normals", definition, against_ref, bench, NULL}, {0}};
+const kernel_case cases_normals[] = {{"normals", definition, against_ref, NULL, NULL}, {0}};

@@ -79,15 +79,6 @@ static void bf16_definition(check *t)
     if ((out[5] & 0x7fff) <= 0x7f80) check_fail(t, "NaN became %04x", out[5]);
 }
 
-static void bf16_bench(check *t)
-{
-    size_t n = 1 << 22;
-    float *x = check_random(t, n, 1);
-    uint16_t *out = check_bytes(t, n * sizeof *out);
-    for (bench_start(t); bench_next(t);) t->k->to_bf16(out, x, n);
-    bench_report(t, "4194304", 6.0 * (double)n, 0);
-}
-
 static void definition(check *t)
 {
     static const struct {
@@ -119,16 +110,6 @@ static void definition(check *t)
     }
 }
 
-static void bench(check *t)
-{
-    size_t n = 1 << 22;
-    float *x = check_random(t, n, 1), *out = check_output(t, n);
-    for (size_t f = 0; f < 2; f++) {
-        for (bench_start(t); bench_next(t);) t->k->round_to(out, x, n, formats[f]);
-        bench_report(t, f ? "4194304, fp16" : "4194304, bf16", 8.0 * (double)n, 0);
-    }
-}
-
-const kernel_case cases_round[] = {{"round_to", definition, against_ref, bench, NULL},
-                                   {"to_bf16", bf16_definition, bf16_against_ref, bf16_bench, NULL},
+const kernel_case cases_round[] = {{"round_to", definition, against_ref, NULL, NULL},
+                                   {"to_bf16", bf16_definition, bf16_against_ref, NULL, NULL},
                                    {0}};
