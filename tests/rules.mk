@@ -14,7 +14,7 @@ HOST_CXXFLAGS = -std=c++17 -D_GNU_SOURCE -I. -Iloader \
     $(filter-out -Wstrict-prototypes -Wmissing-prototypes,$(WARN)) $(OPT) -ffp-contract=off -fPIC \
     -pthread $(SANFLAGS) $(CFLAGS) -MMD -MP
 HOST_CU := $(sort $(wildcard kernels/cuda/*.cu tests/kernels/*.cu))
-HOST_CPP := $(sort $(wildcard tests/kernels/*.cpp tests/kernels/host/*.cpp)) tests/kernels/device/mirror.cpp
+HOST_CPP := $(sort $(wildcard tests/kernels/*.cpp tests/kernels/host/*.cpp))
 HOST_STANDS := $(filter-out %/device.cpp %_cases.cpp,$(wildcard tests/kernels/host/*.cpp))
 # The backend's plain C code runs on the host too: matrix products through cuBLASLt, and names of
 # failures.

@@ -124,7 +124,7 @@ static int run_levels(const kernel_case *which, const options *o, totals *sum)
                            : which->library ? which->library
                                             : sgt_cpu_names[level];
         if (which->library && level > (which->against_ref ? 0 : -1)) break;
-        if (!wanted(o->level, name)) continue;
+        if (!wanted(o->level, name) || (level < 0 && !which->definition)) continue;
         found = 1;
         if (o->list) printf("%s %s\n", which->name, name);
         else

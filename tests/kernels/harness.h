@@ -35,8 +35,9 @@ extern "C" {
 typedef struct check check;
 
 typedef struct kernel_case {
-    const char *name;              /* name of the kernel's member in sgt_kernels */
-    void (*definition)(check *t);  /* test ref against known results */
+    const char *name; /* name of the kernel's member in sgt_kernels */
+    /* test ref against known results; NULL: no column, because another test does so */
+    void (*definition)(check *t);
     void (*against_ref)(check *t); /* compare t->k with t->ref at many sizes; NULL: no column */
     void (*bench)(check *t);       /* NULL: there is no benchmark */
     /* Not NULL: the case tests something that is not in the table sgt_kernels. Its results have

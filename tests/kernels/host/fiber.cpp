@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Clear the address sanitizer's marks of frames on the stack. An ended or abandoned fiber leaves
- * them for the next fiber that gets this stack. */
+/* Clear the address sanitizer's marks of frames on the stack. An ended fiber leaves them for the
+ * next fiber that gets this stack. */
 #if defined __has_feature
 #if __has_feature(address_sanitizer)
 #define __SANITIZE_ADDRESS__ 1

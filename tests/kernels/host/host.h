@@ -55,9 +55,7 @@ extern dim3 block_size, grid_size;
 
 struct Options {
     unsigned seed;
-    bool race;            /* check accesses to shared memory (needs -fsanitize=thread) */
-    void (*on_failure)(); /* called on a failure; must not return; NULL: exit */
-    bool silent;          /* a failure is expected: report nothing */
+    bool race; /* check accesses to shared memory (needs -fsanitize=thread) */
 };
 extern Options options;
 /* true if kernels are compiled with -fsanitize=thread, so that race mode is possible */
@@ -80,8 +78,7 @@ extern int refused_launch, failed_device;
 void enqueue(cudaStream_t s, std::function<void()> work, const char *name = "library");
 /* Run a kernel to its end now. */
 void launch(dim3 grid, dim3 block, size_t smem, void (*body)(void *), void *arg, const char *name);
-/* Report an error of the program, with the kernel's name if a kernel is running. Then call
- * on_failure. */
+/* Report an error of the program, with the kernel's name if a kernel is running. Then exit. */
 [[noreturn]] void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* reports only the first few */
 void report(long *count, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -80,13 +80,3 @@ CUDA_CASE(launch_failed_on_the_device)
     told(t, "typed_kernel (grid 1, block 32, 0 bytes of shared memory), or an earlier kernel: an "
             "illegal memory access was encountered (CUDA error 700; --sync-kernels finds which)");
 }
-
-CUDA_CASE(launch_error_kinds)
-{
-    static const int late[] = {214, 220, 700, 702, 710, 714, 715, 716, 717, 718, 719, 999};
-    static const int now[] = {0, 1, 2, 9, 98, 209, 701, 720, 801, 901};
-    for (int code : late)
-        if (!sgt_cuda_error_is_late(code)) check_fail(t, "%d is of its own launch", code);
-    for (int code : now)
-        if (sgt_cuda_error_is_late(code)) check_fail(t, "%d may be of work before", code);
-}

@@ -112,11 +112,4 @@ void memory_close()
     if (!left_open) protect_all();
 }
 
-void memory_close_all()
-{
-    open_depth = 0;
-    left_open = false;
-    protect_all();
-}
-
 } /* namespace host */

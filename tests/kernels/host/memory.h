@@ -26,7 +26,6 @@ bool memory_at(const void *p, size_t bytes, Place *place);
 /* Calls nest. */
 void memory_open();
 void memory_close();
-void memory_close_all();
 
 /* Keeps device memory open for the scope of this object. */
 struct MemoryOpen {

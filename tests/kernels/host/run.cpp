@@ -66,7 +66,6 @@ static void *kernel_arg;
 static void tell(const char *fmt, va_list args)
 {
     fflush(stdout);
-    if (options.silent) return;
     if (*kernel_name)
         fprintf(stderr, "  kernel %s, block (%u, %u, %u), thread %d: ", kernel_name, block_index.x,
                 block_index.y, block_index.z, current ? current->index : -1);
@@ -82,8 +81,6 @@ void fail(const char *fmt, ...)
     tell(fmt, args);
     va_end(args);
     current = nullptr;
-    kernel_name = "";
-    if (options.on_failure) options.on_failure();
     exit(1);
 }
 

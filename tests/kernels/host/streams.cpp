@@ -9,7 +9,6 @@
 #include <random>
 #include <vector>
 
-#include "tests/kernels/host/blocks.h"
 #include "tests/kernels/host/memory.h"
 #include "tests/kernels/host/state.h"
 
@@ -311,8 +310,6 @@ cudaGraphExec_t capture_end(cudaStream_t s)
     for (cudaStream_t other : streams)
         if (other->capture == s->capture && !joined(*s->capture, other->last, s->last))
             fail("a capture ends while another stream has not joined again");
-    /* Assign only now: a test that catches a failure jumps out of fail and would skip the
-     * release. */
     std::shared_ptr<Capture> c = s->capture;
     for (cudaStream_t other : streams)
         if (other->capture == c) other->capture.reset();
@@ -330,17 +327,5 @@ void graph_run(cudaGraphExec_t g, cudaStream_t s)
 }
 
 void graph_free(cudaGraphExec_t g) { delete g; }
-
-size_t graph_size(cudaGraphExec_t g) { return g->graph->nodes.size(); }
-
-void abandon()
-{
-    for (cudaStream_t s : streams) {
-        s->queue.clear();
-        s->capture.reset();
-    }
-    memory_close_all();
-    edges = {0, 0};
-}
 
 } /* namespace host */

@@ -46,7 +46,6 @@ void capture(cudaStream_t s);
 cudaGraphExec_t capture_end(cudaStream_t s);
 void graph_run(cudaGraphExec_t g, cudaStream_t s);
 void graph_free(cudaGraphExec_t g);
-size_t graph_size(cudaGraphExec_t g); /* number of nodes */
 
 /* ---- reports to a profiler, if one is attached (profiler.cpp) ---- */
 std::function<void()> watched(cudaStream_t s, bool captured, std::function<void()> work,
@@ -59,7 +58,6 @@ std::function<void()> faulty(std::function<void()> work, const char *name);
 
 bool capturing();             /* whether any stream is captured */
 void schedule(unsigned seed); /* set options.seed and restart the random choices of streams */
-void abandon(); /* after a failure that was caught: discard all queued and captured work */
 
 } /* namespace host */
 
