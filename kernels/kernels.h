@@ -166,12 +166,10 @@ typedef struct sgt_kernels {
     /* Matrix product for few rows of x: out[i][j] = x_i . w_j + bias[j]
      *   x (n, k), w (m, k), out (n, m) with row stride ld_out floats
      * If `bias` is NULL, no bias is added. The kernel reads every weight from memory only once. The
-     * bits of out[i][j] depend only on x_i, w_j and bias[j], and not on n or m. In dots_bf16, w is
-     * bfloat16. */
-    void (*dots)(float *out, size_t ld_out, const float *x, const float *w, const float *bias,
-                 size_t n, size_t m, size_t k);
-    void (*dots_bf16)(float *out, size_t ld_out, const float *x, const uint16_t *w,
-                      const float *bias, size_t n, size_t m, size_t k);
+     * bits of out[i][j] depend only on x_i, w_j and bias[j], and not on n or m. If `bf16` is set, w
+     * is bfloat16, otherwise float. */
+    void (*dots)(float *out, size_t ld_out, const float *x, const void *w, const float *bias,
+                 size_t n, size_t m, size_t k, int bf16);
 
     /* Attention of one query in one head: out = sum_j softmax_j(scale q.k_j) v_j
      *   q, out (D); k, v (T, D) with T >= 1; scores: scratch memory of T floats */
@@ -179,10 +177,8 @@ typedef struct sgt_kernels {
                    float scale, float *scores);
 
     /* Gradient of a bias: db[c] += sum_i dout[i][c], where dout (n, C) has a row stride of ld
-     * floats. */
-    void (*bias_backward)(float *db, const float *dout, size_t n, size_t C, size_t ld);
-    /* same as bias_backward, but with dout in bfloat16 */
-    void (*bias_backward_bf16)(float *db, const uint16_t *dout, size_t n, size_t C, size_t ld);
+     * elements. If `bf16` is set, dout is bfloat16, otherwise float. */
+    void (*bias_backward)(float *db, const void *dout, size_t n, size_t C, size_t ld, int bf16);
 
     /* Round each element of x to the nearest number of the format `to`, ties to even, and store the
      * rounded number as float32. `out` may be the same array as x. */
@@ -229,7 +225,7 @@ const sgt_kernels *sgt_kernels_level(int level);
  * If `bf16` is set, A and B are bfloat16 (uint16_t). Each multiplication is exact, and sums, bias
  * and C are float32. */
 typedef struct sgt_gemm_shape {
-    size_t m, n, k;
+    size_t m, n, k; /* each at least 1 */
     /* trans_a = 1: A is stored as (k, m), else as (m, k); trans_b = 1: B is stored as (n, k), else
      * as (k, n) */
     int trans_a, trans_b;
@@ -239,8 +235,7 @@ typedef struct sgt_gemm_shape {
     /* 1: A and B are bfloat16, and lda and ldb count bfloat16 elements; 0: A and B are float32 */
     int bf16;
     /* Scratch memory of sgt_gemm_scratch(threads) bytes, SGT_ARENA_ALIGN-aligned, which the caller
-     * owns. Plans whose products never run at the same time may share it. NULL: the plan allocates
-     * its own scratch memory. */
+     * owns. Plans whose products never run at the same time may share it. */
     void *scratch;
     int squares; /* 1: each run also sums the squares of the elements of C, for sgt_gemm_squares */
 } sgt_gemm_shape;

@@ -68,10 +68,10 @@ SGT_INLINE size_t units(size_t n) { return (n + SIDE - 1) / SIDE; }
 SGT_INLINE size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 /* Compute one block of a matrix product, SIDE values of k per step. Step i multiplies the left pair
- * at left + i * left_step by the right pair at right + i * right_step (left_step and right_step are
- * in bytes). Set c (SIDE, SIDE) to the sum over all steps, or add the sum to c if `add` is set. */
-SGT_INLINE void amx_block(float *c, const char *left, size_t left_step, const char *right,
-                          size_t right_step, size_t steps, int add)
+ * at left + i * PAIR by the right pair at right + i * right_step (in bytes). Set c (SIDE, SIDE) to
+ * the sum over all steps, or add the sum to c if `add` is set. */
+SGT_INLINE void amx_block(float *c, const char *left, const char *right, size_t right_step,
+                          size_t steps, int add)
 {
     enum { LINE = SIDE * sizeof(float), LOWER = SIDE * SIDE / 2 };
     /* gcc 12 does not know that a tile load reads memory, so make it complete all stores before the
@@ -88,7 +88,7 @@ SGT_INLINE void amx_block(float *c, const char *left, size_t left_step, const ch
         tile_zero(2);
         tile_zero(3);
     }
-    for (size_t p = 0; p < steps; p++, left += left_step, right += right_step) {
+    for (size_t p = 0; p < steps; p++, left += PAIR, right += right_step) {
         tile_load(4, left, 64);
         tile_load(5, left + TILE, 64);
         tile_load(6, right, 64);
@@ -144,13 +144,6 @@ SGT_INLINE __m512i amx_pair(vf a, vf b)
 /* Round two vectors of floats to bfloat16 and join them: the first 16 elements of the result come
  * from a, the last 16 from b. */
 SGT_INLINE __m512i amx_along(vf a, vf b) { return (__m512i)_mm512_cvtne2ps_pbh(b, a); }
-
-/* Round x to bfloat16 as amx_pair does, but return floats. A bfloat16 is the upper half of a
- * float. */
-SGT_INLINE vf amx_rounded(vf x)
-{
-    return (vf)_mm512_and_si512(amx_pair(x, x), _mm512_set1_epi32((int)0xffff0000));
-}
 
 SGT_INLINE void amx_put(char *p, __m512i x) { _mm512_storeu_si512(p, x); }
 SGT_INLINE void amx_stream(char *p, __m512i x) { _mm512_stream_si512((__m512i *)(void *)p, x); }

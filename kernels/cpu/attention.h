@@ -45,8 +45,6 @@ SGT_INLINE vf group_along(vf low, vf high)
 /* Round W floats of each of two rows to bfloat16. Group i of the result holds column i of both
  * rows. */
 SGT_INLINE vf group_down(vf first, vf second) { return vpair_bf16(first, second); }
-/* Return x rounded to bfloat16, as floats: a bfloat16 is the upper half of a float. */
-SGT_INLINE vf group_rounded(vf x) { return vpair_bf16(vset(0), x); }
 #else
 enum { GROUP = 1 };
 SGT_INLINE vf group_fma(vf a, vf b, vf sum) { return vfma(a, b, sum); }
@@ -60,7 +58,6 @@ SGT_INLINE vf group_down(vf first, vf second)
     (void)second;
     return first;
 }
-SGT_INLINE vf group_rounded(vf x) { return x; }
 #endif
 
 /* Load the first min(n, W) floats at p, with zeros in the other lanes. If n is 0, p is not read. */
@@ -484,25 +481,6 @@ static void backward_block(const attention_parts *a, size_t i0, size_t rows, siz
     }
 }
 
-/* Set a->lse and a->delta, where delta_i = dout_i . out_i. For delta, dout is rounded as in the
- * product that gives dP. With exact arithmetic, each row of dS has the sum 0. If dout were rounded
- * in only one of the two places, the sum would be a rounding error instead. */
-static void attention_row_sums(const attention_parts *a, const float *lse, const float *dout,
-                               const float *out, size_t ld_out, size_t T, size_t D)
-{
-    /* rows from T on are padding, whose scores are 0: set their lse and delta to 0, because
-     * exp(score - lse) must be finite */
-    memset(a->lse, 0, a->rows * sizeof *a->lse);
-    memset(a->delta, 0, a->rows * sizeof *a->delta);
-    for (size_t i = 0; i < T; i++, dout += ld_out, out += ld_out) {
-        vf sum = vset(0);
-        for (size_t d = 0; d < D; d += W)
-            sum = vfma(group_rounded(vload_upto(dout + d, D - d)), vload_upto(out + d, D - d), sum);
-        a->lse[i] = lse[i];
-        a->delta[i] = (float)vtotal(sum);
-    }
-}
-
 static void attention_backward(float *dq, float *dk, float *dv, size_t ld_d, const float *dout,
                                const float *out, size_t ld_out, const float *lse, const float *q,
                                const float *k, const float *v, size_t ld, size_t T, size_t D,
@@ -521,7 +499,7 @@ static void attention_backward(float *dq, float *dk, float *dv, size_t ld_d, con
         pack_down(a.q_down, width, q, ld, T, D);
         pack_down(a.dout_down, width, dout, ld_out, T, D);
     }
-    attention_row_sums(&a, lse, dout, out, ld_out, T, D);
+    attention_row_sums(a.lse, a.delta, a.rows, lse, dout, out, ld_out, T, D);
     memset(a.dq, 0, padded * width * sizeof *a.dq);
     for (size_t j0 = 0; j0 < T; j0 += BLOCK) {
         size_t keys = T - j0 < BLOCK ? T - j0 : BLOCK;

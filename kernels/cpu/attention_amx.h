@@ -74,14 +74,9 @@ typedef struct attention_parts {
     size_t total;
 } attention_parts;
 
-SGT_INLINE size_t attention_units(size_t n) { return (n + SIDE - 1) / SIDE; }
-
-/* Return how many of n elements remain from index `at` on, but at most SIDE. */
-SGT_INLINE size_t attention_left(size_t n, size_t at) { return n - at < SIDE ? n - at : SIDE; }
-
 static attention_parts attention_lay_out(float *base, size_t T, size_t D)
 {
-    attention_parts a = {.T = T, .D = D, .blocks = attention_units(T), .deep = attention_units(D)};
+    attention_parts a = {.T = T, .D = D, .blocks = units(T), .deep = units(D)};
     size_t whole = a.blocks * a.deep, around = AROUND * AROUND;
     enum { IN_PAIR = PAIR / sizeof(float), IN_BLOCK = SIDE * SIDE };
     const struct {
@@ -172,7 +167,7 @@ SGT_INLINE void attention_pack(const attention_parts *a, char *out, int how, con
             int across = how == LEFT_ACROSS || how == RIGHT_ACROSS;
             size_t at = across ? c * a->blocks + b : b * a->deep + c;
             attention_pack_pair(out + at * PAIR, how, x + b * SIDE * ld + c * SIDE, ld,
-                                attention_left(a->T, b * SIDE), attention_left(a->D, c * SIDE));
+                                least(SIDE, a->T - b * SIDE), least(SIDE, a->D - c * SIDE));
         }
 }
 
@@ -182,7 +177,7 @@ SGT_INLINE void attention_unpack(const attention_parts *a, float *out, size_t ld
                                  const float *block, size_t b, size_t c, vf factor[HALVES],
                                  int transposed)
 {
-    size_t rows = attention_left(a->T, b * SIDE), columns = attention_left(a->D, c * SIDE);
+    size_t rows = least(SIDE, a->T - b * SIDE), columns = least(SIDE, a->D - c * SIDE);
     out += b * SIDE * ld + c * SIDE;
     for (size_t i = 0; i < SIDE; i += W)
         for (size_t j = 0; j < columns; j += W) {
@@ -208,7 +203,7 @@ SGT_INLINE size_t attention_first(const attention_parts *a, size_t b)
 /* Return whether every query of block b sees every key of block v. */
 SGT_INLINE int attention_sees_all(const attention_parts *a, size_t b, size_t v)
 {
-    size_t last = b * SIDE + attention_left(a->T, b * SIDE) - 1;
+    size_t last = b * SIDE + least(SIDE, a->T - b * SIDE) - 1;
     return v < b && (!a->start || (size_t)a->start[last] <= v * SIDE);
 }
 
@@ -323,15 +318,15 @@ static void attention_queries(const attention_parts *a, float *out, size_t ld_ou
         size_t count = b + 1 - v < CHUNK ? b + 1 - v : CHUNK;
         vf shrink[HALVES];
         for (size_t k = 0; k < count; k++)
-            amx_block(a->s + k * SIDE * SIDE, a->k_left + (v + k) * a->deep * PAIR, PAIR,
+            amx_block(a->s + k * SIDE * SIDE, a->k_left + (v + k) * a->deep * PAIR,
                       a->q_right + b * a->deep * PAIR, PAIR, a->deep, 0);
         for (size_t h = 0; h < HALVES; h++)
             shrink[h] = attention_softmax(a, &row[h], b, h, v, count, a->p);
         if (v > from && (vlargest(-shrink[0]) > -1 || vlargest(-shrink[1]) > -1))
             attention_shrink(a, shrink);
         for (size_t c = 0; c < a->deep; c++)
-            amx_block(a->dq + c * SIDE * SIDE, a->v_across + (c * a->blocks + v) * PAIR, PAIR, a->p,
-                      PAIR, count, v > from);
+            amx_block(a->dq + c * SIDE * SIDE, a->v_across + (c * a->blocks + v) * PAIR, a->p, PAIR,
+                      count, v > from);
     }
     vf inverse[HALVES];
     for (size_t h = 0; h < HALVES; h++) {
@@ -396,9 +391,8 @@ SGT_INLINE void attention_score_lanes(const attention_parts *a, size_t b, size_t
 static void attention_scores(const attention_parts *a, size_t v, size_t vi, size_t b, size_t bi)
 {
     size_t deep = a->deep, at = (vi * AROUND + bi) * PAIR;
-    amx_block(a->s, a->k_left + v * deep * PAIR, PAIR, a->q_right + b * deep * PAIR, PAIR, deep, 0);
-    amx_block(a->dp, a->v_left + v * deep * PAIR, PAIR, a->o_right + b * deep * PAIR, PAIR, deep,
-              0);
+    amx_block(a->s, a->k_left + v * deep * PAIR, a->q_right + b * deep * PAIR, PAIR, deep, 0);
+    amx_block(a->dp, a->v_left + v * deep * PAIR, a->o_right + b * deep * PAIR, PAIR, deep, 0);
     for (size_t h = 0; h < HALVES; h++)
         attention_score_lanes(a, b, h, v, a->ds_right + (bi * AROUND + vi) * PAIR);
     for (size_t j = 0; j < SIDE; j++) {
@@ -434,31 +428,15 @@ static void attention_around(const attention_parts *a, size_t v0, size_t b0)
             size_t at = (vi * AROUND + first[vi]) * PAIR, sum = (vi * a->deep + c) * SIDE * SIDE,
                    right = (c * a->blocks + b0 + first[vi]) * PAIR, steps = past[vi] - first[vi];
             if (!past[vi]) continue;
-            amx_block(a->dv + sum, a->p + at, PAIR, a->o_down + right, PAIR, steps, 1);
-            amx_block(a->dk + sum, a->ds + at, PAIR, a->q_down + right, PAIR, steps, 1);
+            amx_block(a->dv + sum, a->p + at, a->o_down + right, PAIR, steps, 1);
+            amx_block(a->dk + sum, a->ds + at, a->q_down + right, PAIR, steps, 1);
         }
         for (size_t bi = 0; bi < queries; bi++)
             if (from[bi] < to[bi])
                 amx_block(a->dq + ((b0 + bi) * a->deep + c) * SIDE * SIDE,
-                          a->k_across + (c * a->blocks + v0 + from[bi]) * PAIR, PAIR,
+                          a->k_across + (c * a->blocks + v0 + from[bi]) * PAIR,
                           a->ds_right + (bi * AROUND + from[bi]) * PAIR, PAIR, to[bi] - from[bi],
                           1);
-    }
-}
-
-/* Set a->lse and a->delta, where delta_i = dout_i . out_i. For delta, dout is rounded as in the
- * product that gives dP. With exact arithmetic, each row of dS has the sum 0. If dout were rounded
- * in only one of the two places, the sum would be a rounding error instead. */
-static void attention_row_sums(const attention_parts *a, const float *lse, const float *dout,
-                               const float *out, size_t ld_out)
-{
-    for (size_t i = 0; i < a->blocks * SIDE; i++, dout += ld_out, out += ld_out) {
-        vf sum = vset(0);
-        for (size_t d = 0; d < a->D && i < a->T; d += W)
-            sum = vfma(amx_rounded(vload_upto(dout + d, a->D - d)), vload_upto(out + d, a->D - d),
-                       sum);
-        a->lse[i] = i < a->T ? lse[i] : 0;
-        a->delta[i] = (float)vtotal(sum);
     }
 }
 
@@ -479,7 +457,7 @@ static void attention_backward(float *dq, float *dk, float *dv, size_t ld_d, con
     attention_pack(&a, a.o_right, RIGHT, dout, ld_out);
     attention_pack(&a, a.q_down, RIGHT_ACROSS, q, ld);
     attention_pack(&a, a.o_down, RIGHT_ACROSS, dout, ld_out);
-    attention_row_sums(&a, lse, dout, out, ld_out);
+    attention_row_sums(a.lse, a.delta, a.blocks * SIDE, lse, dout, out, ld_out, T, D);
     memset(a.dq, 0, a.blocks * sums);
     vf scaled[HALVES] = {vset(scale), vset(scale)}, one[HALVES] = {vset(1), vset(1)};
     for (size_t v0 = 0; v0 < a.blocks; v0 += AROUND) {

@@ -16,10 +16,6 @@ struct sgt_gemm {
     size_t block_m, block_n;   /* size of a whole block */
     size_t blocks_m, blocks_n; /* number of blocks in each direction */
     int threads;
-    char *scratch; /* scratch memory: scratch_of_thread() bytes for each thread */
-    /* equal to `scratch` if the plan allocated the scratch memory and must free it; NULL if the
-     * caller owns it */
-    void *taken;
     /* for each unit of C (see product.h), the sum of squares of its elements; NULL if not
      * requested */
     double *squares;
@@ -76,16 +72,6 @@ static void cut(sgt_gemm *g)
         }
 }
 
-static int plan_blocks(sgt_gemm *g, sgt_error *err)
-{
-    cut(g);
-    g->blocks_m = round_up(g->s.m, g->block_m) / g->block_m;
-    g->blocks_n = round_up(g->s.n, g->block_n) / g->block_n;
-    if (!(g->scratch = g->s.scratch))
-        g->scratch = g->taken = aligned_alloc(SGT_ARENA_ALIGN, sgt_gemm_scratch(g->threads));
-    return g->scratch ? SGT_OK : sgt_fail_memory(err, "matrix product");
-}
-
 static void run_block(const sgt_gemm *g, size_t block, const void *a, const void *b,
                       const float *bias, float *c)
 {
@@ -98,17 +84,13 @@ static void run_block(const sgt_gemm *g, size_t block, const void *a, const void
     double *squares = g->squares ? g->squares + i / own->rows * across + j / own->columns : NULL;
     own->run(s, a, b, bias, c, i, s->m - i < g->block_m ? s->m - i : g->block_m, j,
              s->n - j < g->block_n ? s->n - j : g->block_n, NULL, squares, across,
-             g->scratch + (size_t)omp_get_thread_num() * scratch_of_thread());
+             (char *)s->scratch + (size_t)omp_get_thread_num() * scratch_of_thread());
 }
 
 static int take_squares(sgt_gemm *g, sgt_error *err)
 {
     size_t rows = g->own->rows, columns = g->own->columns;
-    /* if k is 0, C is not cut into blocks: run_empty computes all of C and stores a single sum of
-     * squares */
-    g->units = 1;
-    if (g->blocks_m)
-        g->units = round_up(g->s.m, rows) / rows * (round_up(g->s.n, columns) / columns);
+    g->units = round_up(g->s.m, rows) / rows * (round_up(g->s.n, columns) / columns);
     g->squares = calloc(g->units, sizeof *g->squares);
     return g->squares ? SGT_OK : sgt_fail_memory(err, "matrix product");
 }
@@ -132,8 +114,10 @@ int sgt_gemm_plan(sgt_gemm **out, const sgt_gemm_shape *s, int threads, sgt_erro
     g->s = *s;
     g->own = own;
     g->threads = threads < 1 ? 1 : threads;
-    if (s->m && s->n && s->k) rc = plan_blocks(g, err); /* otherwise, a run only fills C */
-    if (rc == SGT_OK && s->squares) rc = take_squares(g, err);
+    cut(g);
+    g->blocks_m = round_up(s->m, g->block_m) / g->block_m;
+    g->blocks_n = round_up(s->n, g->block_n) / g->block_n;
+    if (s->squares) rc = take_squares(g, err);
     if (rc < 0) sgt_gemm_free(g);
     else *out = g;
     return rc;
@@ -142,27 +126,11 @@ int sgt_gemm_plan(sgt_gemm **out, const sgt_gemm_shape *s, int threads, sgt_erro
 void sgt_gemm_free(sgt_gemm *g)
 {
     if (!g) return;
-    free(g->taken);
     free(g->squares);
     free(g);
 }
 
 int sgt_gemm_has_bf16(void) { return sgt_own_product(1) != NULL; }
-
-/* Compute C if k is 0, so that the matrix product is 0: C is the bias, plus its old value if
- * `accumulate` is set. */
-static void run_empty(const sgt_gemm *g, const float *bias, float *c)
-{
-    const sgt_gemm_shape *s = &g->s;
-    double squares = 0;
-    for (size_t i = 0; i < s->m; i++)
-        for (size_t j = 0; j < s->n; j++) {
-            float *at = c + i * s->ldc + j;
-            *at = (s->accumulate ? *at : 0) + (s->bias ? bias[j] : 0);
-            squares += (double)*at * (double)*at;
-        }
-    if (g->squares) *g->squares = squares;
-}
 
 /* ---- run a plan: compute blocks of C and, in between, shares of other work (sgt_beside) ---- */
 
@@ -216,10 +184,6 @@ void sgt_gemm_run_beside(const sgt_gemm *g, const void *a, const void *b, const 
                          float *c, sgt_beside *w)
 {
     run r = {.g = g, .a = a, .b = b, .bias = bias, .c = c};
-    if (g->blocks_m * g->blocks_n == 0) {
-        run_empty(g, bias, c);
-        return;
-    }
 #pragma omp parallel num_threads(g->threads)
     {
         while (omp_get_thread_num() % 2 && !is_done(&r) && do_share(w)) continue;

@@ -208,7 +208,8 @@ double sgt_head_run(const sgt_head *h, size_t n, const void *x, const float *x32
     float *factor = s.sum + each;
     s.at_target = factor + each;
 #pragma omp parallel for num_threads(h->threads) schedule(dynamic, 1)
-    for (size_t j = 0; j < s.V; j += s.part) sgt_own_softmax(h->bf16)(&s, j, scratch_of(h));
+    for (size_t j = 0; j < s.V; j += s.part)
+        sgt_own_product(h->bf16)->softmax(&s, j, scratch_of(h));
 #pragma omp parallel for num_threads(h->threads) schedule(static)
     for (size_t i = 0; i < n; i++) {
         if (h->greedy && targets[i] >= 0) h->greedy[i] = (uint8_t)is_greedy(&s, i);

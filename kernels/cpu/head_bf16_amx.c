@@ -194,19 +194,13 @@ static void prepare_rows(const head *r, size_t b)
 }
 
 /* Return exp(x) for x <= ABOVE, with a relative error below 2^-21, in three fifths as many
- * instructions as vexp. The result is 0 below -87.33. The polynomial is that of exp_part in
- * product.c. Unlike there, the fraction of x log2 e is rounded only once, so that the result is
- * accurate for large x, too. */
+ * instructions as vexp. The result is 0 below -87.33. Unlike in exp_part of product.c, the fraction
+ * of x log2 e is rounded only once, so that the result is accurate for large x, too. */
 SGT_INLINE vf exp_of(vf x)
 {
     vf log2e = vset(1.44269504f);
     vf n = vround(vmax(vset(-126), x * log2e)), f = vfma(x, log2e, -n);
-    vf q = vset(1.32647273e-3f);
-    q = vfma(q, f, vset(9.67151299e-3f));
-    q = vfma(q, f, vset(5.55073358e-2f));
-    q = vfma(q, f, vset(0.240222424f));
-    q = vfma(q, f, vset(0.693147004f));
-    return vscale(vfma(q, f, vset(1)), n, x, vset(-87.33f));
+    return vscale(vpower_of_2(f), n, x, vset(-87.33f));
 }
 
 /* Compute e of part p for W rows of x, from row `lane` on, from the part's transposed logits
@@ -258,8 +252,8 @@ static void softmax_rows(const head *r, const char *w, size_t p, size_t b)
     size_t columns = columns_of(r, p), j0 = p * r->part;
     float *logits = (float *)(void *)(own_scratch(r) + r->part / SIDE * r->deep * PAIR);
     for (size_t v = 0; v < units(columns); v++)
-        amx_block(logits + v * SIDE * SIDE, w + v * r->deep * PAIR, PAIR,
-                  r->xt + b * r->deep * PAIR, PAIR, r->deep, 0);
+        amx_block(logits + v * SIDE * SIDE, w + v * r->deep * PAIR, r->xt + b * r->deep * PAIR,
+                  PAIR, r->deep, 0);
     for (size_t i = b * SIDE; i < least((b + 1) * SIDE, r->n); i++) {
         size_t target = r->targets[i] < 0 ? 0 : (size_t)r->targets[i];
         if (target >= j0 && target < j0 + columns)
@@ -369,8 +363,8 @@ static void add_part(const head *r, size_t p, const char *left, size_t b, size_t
     for (size_t c = 0; c < wide; c++) {
         float *sum = r->dxt + (b * r->deep + c0 + c) * SIDE * SIDE;
         const char *row = left + c * steps * PAIR;
-        if (!r->mixed[p]) amx_block(sum, row, PAIR, right, r->line * PAIR, steps, 1);
-        else amx_block(one, row, PAIR, right, r->line * PAIR, steps, 0);
+        if (!r->mixed[p]) amx_block(sum, row, right, r->line * PAIR, steps, 1);
+        else amx_block(one, row, right, r->line * PAIR, steps, 0);
         for (size_t k = 0; r->mixed[p] && k < BLOCK; k += W)
             vstore(sum + k, vfma(vload(one + k), vload(factor + k % SIDE), vload(sum + k)));
     }
@@ -486,8 +480,8 @@ static double weight_rows(const head *r, float *dw, size_t word, size_t c0, size
         for (size_t s = 0; s < steps; s++)
             amx_right_to_left(left + s * PAIR, pair_of_e(r, word, k + s));
         for (size_t c = 0; c < wide; c++)
-            amx_block(sum + c * SIDE * SIDE, left, PAIR, right + (c * r->rows + k) * PAIR, PAIR,
-                      steps, k > 0);
+            amx_block(sum + c * SIDE * SIDE, left, right + (c * r->rows + k) * PAIR, PAIR, steps,
+                      k > 0);
     }
     size_t j0 = c0 * SIDE, columns = least(wide * SIDE, r->C - j0);
     int streams = !add && r->C % W == 0 && (uintptr_t)dw % 64 == 0;

@@ -542,14 +542,10 @@ SGT_INLINE void bias_sums(float *db, const void *dout, size_t n, size_t C, size_
     for (; c < C; c += W) strip_sum(db + c, dout, c, n, ld, 1, C - c, bf16);
 }
 
-static void bias_backward(float *db, const float *dout, size_t n, size_t C, size_t ld)
+static void bias_backward(float *db, const void *dout, size_t n, size_t C, size_t ld, int bf16)
 {
-    bias_sums(db, dout, n, C, ld, 0);
-}
-
-static void bias_backward_bf16(float *db, const uint16_t *dout, size_t n, size_t C, size_t ld)
-{
-    bias_sums(db, dout, n, C, ld, 1);
+    if (bf16) bias_sums(db, dout, n, C, ld, 1);
+    else bias_sums(db, dout, n, C, ld, 0);
 }
 
 /* ---- generating text one token at a time ---- */
@@ -627,16 +623,11 @@ SGT_INLINE void dots_of(float *out, size_t ld_out, const float *x, const void *w
                      NULL, 1, bf16);
 }
 
-static void dots(float *out, size_t ld_out, const float *x, const float *w, const float *bias,
-                 size_t n, size_t m, size_t k)
+static void dots(float *out, size_t ld_out, const float *x, const void *w, const float *bias,
+                 size_t n, size_t m, size_t k, int bf16)
 {
-    dots_of(out, ld_out, x, w, bias, n, m, k, 0);
-}
-
-static void dots_bf16(float *out, size_t ld_out, const float *x, const uint16_t *w,
-                      const float *bias, size_t n, size_t m, size_t k)
-{
-    dots_of(out, ld_out, x, w, bias, n, m, k, 1);
+    if (bf16) dots_of(out, ld_out, x, w, bias, n, m, k, 1);
+    else dots_of(out, ld_out, x, w, bias, n, m, k, 0);
 }
 
 /* Compute out = sum_j p_j v_j for `count` columns of v, whose row stride is ld. The sums are kept
@@ -842,6 +833,39 @@ static void sgd(float *p, float *m, const float *g, size_t n, const sgt_sgd *o)
     }
 }
 
+/* ---- attention ---- */
+
+/* Return x rounded to the format of attention's matrix products, as floats. A bfloat16 is the upper
+ * half of a float. */
+SGT_INLINE vf attention_rounded(vf x)
+{
+#if SGT_FOR_bf16 || SGT_FOR_amx
+    return vpair_bf16(vset(0), x);
+#else
+    return x;
+#endif
+}
+
+/* For each of T queries, copy lse and set delta_i = dout_i . out_i. Set both to 0 from T to `rows`,
+ * for rows of padding, because exp(score - lse) must be finite there. For delta, dout is rounded as
+ * in the product that gives dP. With exact arithmetic, each row of dS has the sum 0. If dout were
+ * rounded in only one of the two places, the sum would be a rounding error instead. */
+static void attention_row_sums(float *own_lse, float *delta, size_t rows, const float *lse,
+                               const float *dout, const float *out, size_t ld_out, size_t T,
+                               size_t D)
+{
+    memset(own_lse, 0, rows * sizeof *own_lse);
+    memset(delta, 0, rows * sizeof *delta);
+    for (size_t i = 0; i < T; i++, dout += ld_out, out += ld_out) {
+        vf sum = vset(0);
+        for (size_t d = 0; d < D; d += W)
+            sum = vfma(attention_rounded(vload_upto(dout + d, D - d)), vload_upto(out + d, D - d),
+                       sum);
+        own_lse[i] = lse[i];
+        delta[i] = (float)vtotal(sum);
+    }
+}
+
 #if SGT_FOR_amx
 #include "kernels/cpu/attention_amx.h"
 #else
@@ -866,10 +890,8 @@ const sgt_kernels SGT_NAME(sgt_table) = {
     .attention_scratch = attention_scratch,
     .cross_entropy = cross_entropy,
     .dots = dots,
-    .dots_bf16 = dots_bf16,
     .attend = attend,
     .bias_backward = bias_backward,
-    .bias_backward_bf16 = bias_backward_bf16,
     .round_to = round_to,
     .to_bf16 = to_bf16,
     .add = add,

@@ -430,27 +430,6 @@ static void product(const sgt_gemm_shape *s, const void *a, const void *b, const
     if (s->trans_a) vstream_end();
 }
 
-/* The scratch memory holds panels of B, packed rows of A, and a row of tiles of C. The costs were
- * measured on Zen 4 with AVX-512. With AVX2 each is twice as high, which does not matter, because
- * costs are only compared with each other.
- *
- * most_rows: without AVX-512, blocks have at most 512 rows. On Zen 3 with AVX2, matrix products of
- * 4096 x 768 x 2304 and 4096 x 3072 x 768 took a tenth longer with blocks of 4096 rows. With
- * AVX-512, this was not measured, so blocks are not limited. */
-const sgt_product SGT_NAME(sgt_product) = {
-    .run = product,
-    .scratch = SGT_PRODUCT_GROUPS * 4 *
-                   (SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS + SGT_PRODUCT_LEFT) +
-               6 * 64 + SGT_PRODUCT_ROWS * SGT_PRODUCT_COLUMNS * SGT_PRODUCT_PANELS * 4,
-    .rows = SGT_PRODUCT_ROWS,
-    .columns = SGT_PRODUCT_COLUMNS,
-    .deep = SGT_PRODUCT_GROUPS * PER_GROUP,
-    .most_rows = W == 16 ? 0 : 512,
-    .unit_cost = 24,
-    .left_cost = {0, 4},
-    .right_cost = {8, 20},
-};
-
 /* ---- softmax ---- */
 
 /* Write 2 * W elements of e with non-temporal stores. Megabytes of other data are written before
@@ -470,20 +449,12 @@ SGT_INLINE void stream_product_format(char *at, vf low, vf high)
 /* Return exp(x) for x <= 0, with two thirds as many instructions as vexp. It is computed as 2^y
  * with y = x log2 e. The relative error is below 2^-22 near 0, and grows to |y| 2^-24 for large
  * |y|. But in this case, exp(x) is so small that its absolute error is negligible: the largest
- * exponential of a row is 1. The result is 0 below -87.33.
- *
- * 2^r = 1 + r q(r) for |r| <= 1/2, where q is a polynomial of degree 4, fitted so that the largest
- * error of 2^r is as small as possible: 9e-8. */
+ * exponential of a row is 1. The result is 0 below -87.33. */
 SGT_INLINE vf exp_part(vf x)
 {
     vf y = vmax(vset(-126), x * vset(1.44269504f)); /* a NaN in x stays in this order */
-    vf n = vround(y), r = y - n;
-    vf q = vset(1.32647273e-3f);
-    q = vfma(q, r, vset(9.67151299e-3f));
-    q = vfma(q, r, vset(5.55073358e-2f));
-    q = vfma(q, r, vset(0.240222424f));
-    q = vfma(q, r, vset(0.693147004f));
-    return vscale(vfma(q, r, vset(1)), n, x, vset(-87.33f));
+    vf n = vround(y);
+    return vscale(vpower_of_2(y - n), n, x, vset(-87.33f));
 }
 
 /* Set *max to the largest of a row's n logits. Write e = exp(logit - *max), and zeros up to the
@@ -510,7 +481,7 @@ static float exp_row(char *e, const float *logits, size_t n, float *max)
     return (float)vtotal(total);
 }
 
-void SGT_NAME(sgt_softmax)(const sgt_softmax *s, size_t j0, void *scratch)
+static void softmax(const sgt_softmax *s, size_t j0, void *scratch)
 {
     const product_room room = room_in(scratch);
     const sgt_gemm_shape g = {
@@ -535,3 +506,27 @@ void SGT_NAME(sgt_softmax)(const sgt_softmax *s, size_t j0, void *scratch)
     }
     vstream_end(); /* make exp_row's non-temporal stores visible to other threads */
 }
+
+/* ---- the table ---- */
+
+/* The scratch memory holds panels of B, packed rows of A, and a row of tiles of C. The costs were
+ * measured on Zen 4 with AVX-512. With AVX2 each is twice as high, which does not matter, because
+ * costs are only compared with each other.
+ *
+ * most_rows: without AVX-512, blocks have at most 512 rows. On Zen 3 with AVX2, matrix products of
+ * 4096 x 768 x 2304 and 4096 x 3072 x 768 took a tenth longer with blocks of 4096 rows. With
+ * AVX-512, this was not measured, so blocks are not limited. */
+const sgt_product SGT_NAME(sgt_product) = {
+    .run = product,
+    .softmax = softmax,
+    .scratch = SGT_PRODUCT_GROUPS * 4 *
+                   (SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS + SGT_PRODUCT_LEFT) +
+               6 * 64 + SGT_PRODUCT_ROWS * SGT_PRODUCT_COLUMNS * SGT_PRODUCT_PANELS * 4,
+    .rows = SGT_PRODUCT_ROWS,
+    .columns = SGT_PRODUCT_COLUMNS,
+    .deep = SGT_PRODUCT_GROUPS * PER_GROUP,
+    .most_rows = W == 16 ? 0 : 512,
+    .unit_cost = 24,
+    .left_cost = {0, 4},
+    .right_cost = {8, 20},
+};

@@ -58,6 +58,23 @@ typedef void sgt_product_run(const sgt_gemm_shape *s, const void *a, const void 
                              size_t columns, const sgt_factors *f, double *squares,
                              size_t ld_squares, void *scratch);
 
+/* Arguments for the softmax of the head, whose logits are (n, V) = x w', with x (n, C) and w (V,
+ * C). Each call computes one part of the logits: columns j0 .. j0 + part - 1, which are part number
+ * j0 / part. For every row i, it computes
+ *   max = max_j logits_ij   sum = sum_j e_ij
+ *   e_ij = exp(logits_ij - max), in the format of the matrix products
+ *   at_target_i = logits_i[target_i], if that column is in the part
+ * `lde` is the row stride of e, at least V rounded up to a multiple of 64. Columns from V up to
+ * that multiple become 0. */
+typedef struct sgt_softmax {
+    size_t n, V, C, part, lde;
+    const void *x, *w;
+    const int32_t *targets;
+    void *e;
+    float *max, *sum; /* (parts, n) */
+    float *at_target; /* (n) */
+} sgt_softmax;
+
 /* One of our matrix-product implementations, and what gemm.c must know to cut C into blocks for it.
  * Costs are in cycles per step along k. How many elements a step has depends on the implementation,
  * but only costs of the same implementation are compared. */
@@ -65,6 +82,9 @@ typedef struct sgt_product {
     /* function that computes a block of C; the implementation in AMX tiles accepts only NULL as
      * f */
     sgt_product_run *run;
+    /* function that computes the softmax of one part, in the format of A and B; NULL for the
+     * implementation in AMX tiles, because head_bf16_amx.c has its own */
+    void (*softmax)(const sgt_softmax *s, size_t j0, void *scratch);
     size_t scratch; /* bytes of scratch memory per thread, aligned to SGT_ARENA_ALIGN */
     /* Rows and columns of a unit, the smallest possible block of C. A block consists of whole
      * units, so it begins at multiples of these sizes. */
@@ -84,41 +104,17 @@ typedef struct sgt_product {
     double right_cost[2];
 } sgt_product;
 
-/* Arguments for the softmax of the head, whose logits are (n, V) = x w', with x (n, C) and w (V,
- * C). Each call computes one part of the logits: columns j0 .. j0 + part - 1, which are part number
- * j0 / part. For every row i, it computes
- *   max = max_j logits_ij   sum = sum_j e_ij
- *   e_ij = exp(logits_ij - max), in the format of the matrix products
- *   at_target_i = logits_i[target_i], if that column is in the part
- * `lde` is the row stride of e, at least V rounded up to a multiple of 64. Columns from V up to
- * that multiple become 0. */
-typedef struct sgt_softmax {
-    size_t n, V, C, part, lde;
-    const void *x, *w;
-    const int32_t *targets;
-    void *e;
-    float *max, *sum; /* (parts, n) */
-    float *at_target; /* (n) */
-} sgt_softmax;
-
-typedef void sgt_softmax_part(const sgt_softmax *s, size_t j0, void *scratch);
-
 /* maximum number of columns of the logits in a part (see sgt_softmax) */
 enum { SGT_SOFTMAX_COLUMNS = SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS };
 
 extern const sgt_product sgt_product_plain;
-sgt_softmax_part sgt_softmax_plain;
 /* The following exist only on x86-64. The bfloat16 products require sgt_cpu_bf16(), and the product
  * in AMX tiles requires sgt_cpu_amx(). */
 extern const sgt_product sgt_product_avx2, sgt_product_avx512, sgt_product_bf16_avx512,
     sgt_product_bf16_amx;
-sgt_softmax_part sgt_softmax_avx2, sgt_softmax_avx512, sgt_softmax_bf16_avx512;
 /* Return the matrix product for the CPU level (plain C, AVX2 or AVX-512) that sgt_cpu() reports.
  * For bfloat16, return the product in AMX tiles if the CPU has AMX, else the product in AVX512-BF16
  * vectors, or NULL if the CPU has neither. */
 const sgt_product *sgt_own_product(int bf16);
-/* Return the softmax of the CPU level that sgt_cpu() reports. For bfloat16, return NULL if the CPU
- * does not have AVX512-BF16. */
-sgt_softmax_part *sgt_own_softmax(int bf16);
 
 #endif

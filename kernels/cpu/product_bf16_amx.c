@@ -139,7 +139,7 @@ static void row_of_units(const block *q, size_t i, size_t rows, double *squares)
         pack_left(q, i, rows, q->k0 + p * SIDE, steps);
         for (size_t v = 0; v < units(q->columns); v++) {
             float *sum = q->sums + v * BLOCK;
-            amx_block(sum, q->left, PAIR, q->right + (v * q->steps + p) * PAIR, PAIR, steps, p > 0);
+            amx_block(sum, q->left, q->right + (v * q->steps + p) * PAIR, PAIR, steps, p > 0);
             if (p + steps < q->steps) continue;
             double of_unit = finish(q, sum, i, rows, v * SIDE);
             if (squares) squares[v] = of_unit;

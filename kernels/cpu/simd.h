@@ -338,6 +338,18 @@ SGT_INLINE vf vexp(vf x)
     return vscale(vfma(r * r, q, r) + vset(1), n, x, lowest);
 }
 
+/* Return 2^f for |f| <= 1/2. It is 1 + f q(f), where q is a polynomial of degree 4, fitted so that
+ * the largest error is as small as possible: 9e-8. */
+SGT_INLINE vf vpower_of_2(vf f)
+{
+    vf q = vset(1.32647273e-3f);
+    q = vfma(q, f, vset(9.67151299e-3f));
+    q = vfma(q, f, vset(5.55073358e-2f));
+    q = vfma(q, f, vset(0.240222424f));
+    q = vfma(q, f, vset(0.693147004f));
+    return vfma(q, f, vset(1));
+}
+
 /* vtranspose transposes a W x W matrix of floats in place; each of the W vectors is a row. */
 #if defined(__AVX512F__)
 /* Transpose 4 x 4 blocks of floats within quarters of vectors, and then exchange the quarters. The

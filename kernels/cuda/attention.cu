@@ -16,15 +16,6 @@ template <class T> constexpr int KEY_ROWS = sizeof(T) == 2 ? 64 : 32;
 // groups if it has enough registers: only for heads of at most 64 columns and without dropout.
 template <int DP, bool DROP> constexpr int GROUPS = DP <= 64 && !DROP ? 2 : 1;
 
-template <class T, int DP>
-DEV void start_keys(const Heads<T> &a, const Head &h, T *keys, T *values, int key)
-{
-    size_t width = (size_t)a.heads * a.D;
-    const T *rows = a.qkv + h.packed + key * h.packed_ld;
-    start_tile<T, DP, KEY_ROWS<T>>(keys, rows + width, h.packed_ld, a.length - key, a.D);
-    start_tile<T, DP, KEY_ROWS<T>>(values, rows + 2 * width, h.packed_ld, a.length - key, a.D);
-}
-
 // Add a tile of keys and values to the running results for M groups of 16 queries: to `out`, the
 // sums of values weighted by exponentials, and to `r`, the softmax's maximum and sum. Call this
 // only if at least one of the warp's queries sees a key of the tile.
@@ -72,7 +63,7 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, GROUPS<DP, DROP>) attention
     start_tile<T, DP, QUERIES>(own, a.qkv + h.packed + first * h.packed_ld, h.packed_ld,
                                a.length - first, a.D);
     int turn = begin / N % 2 * TILE_N;
-    start_keys<T, DP>(a, h, keys + turn, values + turn, begin);
+    start_keys<T, DP, N>(a, h, keys + turn, values + turn, begin);
     dev::cp_async_commit();
 
     float out[M][DP / 8][4] = {};
@@ -80,7 +71,7 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, GROUPS<DP, DROP>) attention
     DEV_UNROLL_FOR (int m = 0; m < M; m++) r[m] = {{NONE_YET, NONE_YET}, {0, 0}};
     for (int key = begin; key < end; key += N) {
         int now = key / N % 2 * TILE_N, next = TILE_N - now;
-        if (key + N < end) start_keys<T, DP>(a, h, keys + next, values + next, key + N);
+        if (key + N < end) start_keys<T, DP, N>(a, h, keys + next, values + next, key + N);
         dev::cp_async_commit();
         dev::cp_async_wait<1>();
         dev::block_sync(); // every thread's copies of this tile are complete

@@ -231,6 +231,16 @@ DEV void start_tile(T *tile, const T *rows, size_t ld, int present, int D)
     }
 }
 
+// Start copying a tile of keys and one of values, from the row of `key` on.
+template <class T, int DP, int ROWS>
+DEV void start_keys(const Heads<T> &a, const Head &h, T *keys, T *values, int key)
+{
+    size_t width = (size_t)a.heads * a.D;
+    const T *rows = a.qkv + h.packed + width + key * h.packed_ld;
+    start_tile<T, DP, ROWS>(keys, rows, h.packed_ld, a.length - key, a.D);
+    start_tile<T, DP, ROWS>(values, rows + width, h.packed_ld, a.length - key, a.D);
+}
+
 // An operand of mma in registers, for one step of a matrix product: a left operand of 16 rows, or
 // the right operands of two blocks of 8 columns each.
 template <class T> struct Operand {

@@ -542,12 +542,15 @@ static void put(pack *p, enum uid uid, const void *at)
     p->at[p->count++] = (void *)at;
 }
 
-static void put_common(pack *p, sgt_cudnn_attention *a, const void *qkv)
+static void put_common(pack *p, sgt_cudnn_attention *a, const void *qkv, const void *out,
+                       const float *lse)
 {
     size_t third = a->o.H * a->o.D * 2; /* bytes from q to k, and from k to v */
     put(p, Q, qkv);
     put(p, K, (const char *)qkv + third);
     put(p, V, (const char *)qkv + 2 * third);
+    put(p, O, out);
+    put(p, LSE, lse);
     put(p, SCALE, &a->scale);
     put(p, MASKED, &a->masked);
 }
@@ -597,9 +600,7 @@ void sgt_cudnn_attention_forward(sgt_cudnn_attention *a, sgt_cuda_stream s, void
                                  const void *qkv, void *workspace)
 {
     pack p = {.count = 0};
-    put_common(&p, a, qkv);
-    put(&p, O, out);
-    put(&p, LSE, lse);
+    put_common(&p, a, qkv, out, lse);
     run(a, "attention forward", s, &a->forward, &p, workspace);
 }
 
@@ -615,9 +616,7 @@ void sgt_cudnn_attention_backward(sgt_cudnn_attention *a, sgt_cuda_stream s, voi
     size_t third = a->o.H * a->o.D * 2;
     char *sums = workspace;
     pack p = {.count = 0};
-    put_common(&p, a, qkv);
-    put(&p, O, out);
-    put(&p, LSE, lse);
+    put_common(&p, a, qkv, out, lse);
     put(&p, DO, dout);
     put(&p, DQ, dqkv);
     put(&p, DK, (char *)dqkv + third);

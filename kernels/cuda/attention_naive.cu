@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(THREADS) heads_kernel(Parts<T> a)
 }
 
 // Copy between the array `packed` and one or three separate arrays. If `split` is true, copy from
-// `packed`, else to it. `second` and `third` are NULL if there is only one separate array.
+// `packed`, else to it.
 static void move_heads(sgt_cuda_stream s, const sgt_cuda_heads *h, bool split, const void *packed,
                        const void *first, const void *second, const void *third)
 {
@@ -62,16 +62,6 @@ void sgt_cuda_join_heads(sgt_cuda_stream s, const sgt_cuda_heads *a, void *qkv, 
                          const void *k, const void *v)
 {
     move_heads(s, a, false, qkv, q, k, v);
-}
-
-void sgt_cuda_split_head(sgt_cuda_stream s, const sgt_cuda_heads *a, void *out, const void *x)
-{
-    move_heads(s, a, true, x, out, NULL, NULL);
-}
-
-void sgt_cuda_merge_heads(sgt_cuda_stream s, const sgt_cuda_heads *a, void *out, const void *x)
-{
-    move_heads(s, a, false, out, x, NULL, NULL);
 }
 
 // ---- scores (B, H, T, T): row r of the B*H*T rows belongs to query r % T, which sees the keys

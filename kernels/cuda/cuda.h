@@ -328,21 +328,19 @@ void sgt_cuda_scale(sgt_cuda_stream s, sgt_cuda_control *c, float *g, size_t n);
 
 /* ---- attention with whole matrices (--attention naive), except batched matrix products ----
  *   forward    split_heads;  scores = q k^T;  causal_softmax;  drop_probs;  o = dropped v;
- *              merge_heads
- *   backward   split_head of dout;  dv = dropped^T do;  dprobs = do v^T;  causal_softmax_backward;
- *              dq = dscores k;  dk = dscores^T q;  join_heads
+ *              join_heads of o
+ *   backward   split_heads of dout;  dv = dropped^T do;  dprobs = do v^T;
+ *              causal_softmax_backward;  dq = dscores k;  dk = dscores^T q;  join_heads
  * The backward pass needs the probabilities before dropout. Without dropout, `dropped` is the same
  * array as these probabilities. */
 
 /* Change the layout of arrays for matrix products per head:
  *   split_heads  (B, T, 3, H, D) to three arrays q, k, v of (B, H, T, D); join_heads: the inverse
- *   split_head   (B, T, H, D) to one array of (B, H, T, D); merge_heads: the inverse */
+ * If k and v are NULL, convert between (B, T, H, D) and q. */
 void sgt_cuda_split_heads(sgt_cuda_stream s, const sgt_cuda_heads *a, void *q, void *k, void *v,
                           const void *qkv);
 void sgt_cuda_join_heads(sgt_cuda_stream s, const sgt_cuda_heads *a, void *qkv, const void *q,
                          const void *k, const void *v);
-void sgt_cuda_split_head(sgt_cuda_stream s, const sgt_cuda_heads *a, void *out, const void *x);
-void sgt_cuda_merge_heads(sgt_cuda_stream s, const sgt_cuda_heads *a, void *out, const void *x);
 
 /* Replace scores s by probabilities p: p_ij is the softmax of scale s_ij over a_i <= j <= i, and 0
  * for all other j. a_i is the start of position i's document (documents->start), or 0 if

@@ -260,20 +260,11 @@ void sgt_gemm_ref(const sgt_gemm_shape *s, const void *a, const void *b, const f
 
 /* A bias is added to every row, so its gradient is the sum of the rows of dout. */
 
-static void bias_backward(float *db, const float *dout, size_t n, size_t C, size_t ld)
+static void bias_backward(float *db, const void *dout, size_t n, size_t C, size_t ld, int bf16)
 {
     for (size_t c = 0; c < C; c++) {
         double sum = db[c];
-        for (size_t i = 0; i < n; i++) sum += dout[i * ld + c];
-        db[c] = (float)sum;
-    }
-}
-
-static void bias_backward_bf16(float *db, const uint16_t *dout, size_t n, size_t C, size_t ld)
-{
-    for (size_t c = 0; c < C; c++) {
-        double sum = db[c];
-        for (size_t i = 0; i < n; i++) sum += widened(dout[i * ld + c]);
+        for (size_t i = 0; i < n; i++) sum += number(dout, i * ld + c, bf16);
         db[c] = (float)sum;
     }
 }
@@ -371,24 +362,13 @@ static void attention_backward(float *dq, float *dk, float *dv, size_t ld_d, con
 
 /* Matrix products with few rows, and attention of a single query. */
 
-static void dots(float *out, size_t ld_out, const float *x, const float *w, const float *bias,
-                 size_t n, size_t m, size_t k)
+static void dots(float *out, size_t ld_out, const float *x, const void *w, const float *bias,
+                 size_t n, size_t m, size_t k, int bf16)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < m; j++) {
             double sum = bias ? bias[j] : 0;
-            for (size_t p = 0; p < k; p++) sum += (double)x[i * k + p] * w[j * k + p];
-            out[i * ld_out + j] = (float)sum;
-        }
-}
-
-static void dots_bf16(float *out, size_t ld_out, const float *x, const uint16_t *w,
-                      const float *bias, size_t n, size_t m, size_t k)
-{
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < m; j++) {
-            double sum = bias ? bias[j] : 0;
-            for (size_t p = 0; p < k; p++) sum += x[i * k + p] * widened(w[j * k + p]);
+            for (size_t p = 0; p < k; p++) sum += x[i * k + p] * number(w, j * k + p, bf16);
             out[i * ld_out + j] = (float)sum;
         }
 }
@@ -398,9 +378,7 @@ static void attend(float *out, const float *q, const float *k, const float *v, s
 {
     double max = -INFINITY, total = 0;
     for (size_t j = 0; j < T; j++) {
-        double s = 0;
-        for (size_t d = 0; d < D; d++) s += (double)q[d] * k[j * D + d];
-        scores[j] = (float)(scale * s);
+        scores[j] = (float)(scale * dot(q, k + j * D, D));
         if (scores[j] > max) max = scores[j];
     }
     for (size_t j = 0; j < T; j++) total += exp(scores[j] - max);
@@ -609,10 +587,8 @@ const sgt_kernels *sgt_kernels_ref(void)
         .attention_scratch = attention_scratch,
         .cross_entropy = cross_entropy,
         .dots = dots,
-        .dots_bf16 = dots_bf16,
         .attend = attend,
         .bias_backward = bias_backward,
-        .bias_backward_bf16 = bias_backward_bf16,
         .round_to = round_to,
         .to_bf16 = to_bf16,
         .add = add,

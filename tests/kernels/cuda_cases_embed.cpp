@@ -113,7 +113,7 @@ template <class T> static void bias(check *t)
             check_at(t, "n %zu, C %zu", n, C);
             sgt_cuda_bias_backward(0, Type<T>::id, got, dout, n, C,
                                    cuda_output<char>(t, sgt_cuda_bias_backward_scratch(n, C)));
-            t->ref->bias_backward(want, plain, n, C, C);
+            t->ref->bias_backward(want, plain, n, C, C, 0);
             cuda_sync(t);
             check_close(t, "db", got, want, bound, C);
         }

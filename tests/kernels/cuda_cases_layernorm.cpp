@@ -107,7 +107,7 @@ template <class T> static void backward_at(check *t, size_t n, size_t C, int fir
     for (size_t c = 0; c < C && n % 2; c++) columns[c] = fabs(want_sums[2][c]);
     for (size_t i = 0; i < n * C && n % 2; i++) columns[i % C] += fabs(stored[i]);
     for (size_t c = 0; c < C; c++) columns[c] *= (double)(n + 13) * UNIT;
-    if (n % 2) t->ref->bias_backward(want_sums[2], stored, n, C, C);
+    if (n % 2) t->ref->bias_backward(want_sums[2], stored, n, C, C, 0);
     check_close(t, "dx's columns", sums[2], want_sums[2], columns, C);
 }
 

@@ -82,8 +82,8 @@ template <class T> static void heads(check *t)
         for (int p = 0; p < 3; p++)
             check_equal(t, "a part", cuda_floats(t, part[p], n), want[p], n);
         check_equal(t, "joined", cuda_floats(t, back, 3 * n), x, 3 * n);
-        sgt_cuda_split_head(0, &a, one, qkv);
-        sgt_cuda_merge_heads(0, &a, back, one);
+        sgt_cuda_split_heads(0, &a, one, NULL, NULL, qkv);
+        sgt_cuda_join_heads(0, &a, back, one, NULL, NULL);
         cuda_sync(t);
         check_equal(t, "one", cuda_floats(t, one, n), plain, n);
         check_equal(t, "merged", cuda_floats(t, back, n), x, n);

@@ -42,8 +42,8 @@ static void bias(sgt_cpu_backend *c, float *db, const void *dout, size_t width)
     for (size_t t = 0; t < tasks; t++) {
         size_t at = t * SGT_BIAS_COLUMNS,
                n = width - at < SGT_BIAS_COLUMNS ? width - at : SGT_BIAS_COLUMNS;
-        if (s->bf16) s->k->bias_backward_bf16(db + at, (const uint16_t *)dout + at, s->N, n, width);
-        else s->k->bias_backward(db + at, (const float *)dout + at, s->N, n, width);
+        s->k->bias_backward(db + at, (const char *)dout + at * (s->bf16 ? 2 : 4), s->N, n, width,
+                            s->bf16);
     }
 }
 

@@ -244,14 +244,14 @@ static void forward_naive(sgt_cuda_backend *c, const sgt_cuda_block *l, const sg
     sgt_cuda_product(c, &n->outer, l->probs, n->q, n->k, NULL, NULL);
     sgt_cuda_causal_softmax(c->queue.compute, a, l->probs);
     sgt_cuda_product(c, &n->rows, n->o, dropped(c, l, a), n->v, NULL, NULL);
-    sgt_cuda_merge_heads(c->queue.compute, a, l->att, n->o);
+    sgt_cuda_join_heads(c->queue.compute, a, l->att, n->o, NULL, NULL);
 }
 
 static void backward_naive(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a)
 {
     sgt_cuda_naive *n = &c->plan.naive;
     sgt_cuda_split_heads(c->queue.compute, a, n->q, n->k, n->v, l->qkv);
-    sgt_cuda_split_head(c->queue.compute, a, n->o, c->buf.dln);
+    sgt_cuda_split_heads(c->queue.compute, a, n->o, NULL, NULL, c->buf.dln);
     sgt_cuda_product(c, &n->columns, n->dv, dropped(c, l, a), n->o, NULL, NULL);
     sgt_cuda_product(c, &n->outer, n->dscores, n->o, n->v, NULL, NULL);
     sgt_cuda_causal_softmax_backward(c->queue.compute, a, n->dscores, l->probs);

@@ -211,10 +211,8 @@ static void tile(const sgt_decoder *d, float *out, const float *x, size_t weight
 {
     size_t columns = m - j < TILE ? m - j : TILE;
     if (bias) bias += j;
-    if (d->o.bf16)
-        d->k->dots_bf16(out + j, m, x, (const uint16_t *)d->at[weight] + j * k, bias, n, columns,
-                        k);
-    else d->k->dots(out + j, m, x, (const float *)d->at[weight] + j * k, bias, n, columns, k);
+    const char *w = (const char *)d->at[weight] + j * k * (d->o.bf16 ? 2 : 4);
+    d->k->dots(out + j, m, x, w, bias, n, columns, k, d->o.bf16);
 }
 
 /* Compute out (n, m) = x (n, k) W' + bias, and apply GELU to it if `gelu` is set. The bias is the
