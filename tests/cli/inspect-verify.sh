@@ -46,18 +46,9 @@ damage() { rm -rf hurt && cp -r "${1:-out}" hurt; }
 found() { run_failure "hurt/$1" sgt-inspect --verify hurt; }
 found_like() { run_failure_like "^sgt-inspect: hurt/$1" sgt-inspect --verify hurt; }
 
-damage && patch hurt/train_000001.bin 1100 7
-found_like 'train_000001.bin: checksum [0-9a-f]{16}, expected [0-9a-f]{16}: its tokens have '\
-'changed since it was written \(make it again\)$'
-run 0 sgt-inspect hurt
-
 damage && patch hurt/train_000001.bin 1101 255
 found_like 'train_000001.bin: token 38 \(byte 1100\): id 65[0-9]+, expected below 50257$'
-
-damage && truncate -s -10 hurt/train_000000.bin
-found 'train_000000.bin: 1414 bytes, but its header says 200 tokens, which take 1424 (cut '\
-'short: make it again)'
-run 1 sgt-inspect hurt
+run 0 sgt-inspect hurt
 
 damage && cp hurt/train_000000.bin hurt/train_000099.bin
 found 'train_000099.bin: not listed in hurt/manifest.json (left by another command? remove it)'
@@ -98,11 +89,8 @@ run_prints '"unfinished": true' sgt-inspect half --json
 texts text 90000
 run 0 sgt-tokenize --quiet --split 30% --shard-tokens 5k --format text text large
 n=$(ls large/*.bin | wc -l)
-for threads in 1 2 5; do
-    run 0 sgt-inspect --verify --threads $threads large
-    fact checksums "$n"
-    stderr_is ''
-done
+run_silent sgt-inspect --verify large
+fact checksums "$n"
 
 # Five shards are damaged in five ways, which are reported in the order of the set.
 damage large
@@ -176,10 +164,8 @@ run_silent sgt-tokenize --quiet --vocab "$ROOT/tests/data/vocab/trained" in/1.tx
 cp out/train_000000.bin mixed/train_000000.bin
 cp trained/train_000000.bin mixed/train_000001.bin
 cp out/val_000000.bin mixed/val_000000.bin
-for option in --verify '--decode 0:1'; do
-    run_failure 'mixed/train_000001.bin: a vocabulary of 700, but mixed/train_000000.bin has 50257: shards of one set '\
-'must share a vocabulary' sgt-inspect mixed $option
-done
+run_failure 'mixed/train_000001.bin: a vocabulary of 700, but mixed/train_000000.bin has 50257: shards of one set '\
+'must share a vocabulary' sgt-inspect mixed --decode 0:1
 cp trained/train_000000.bin mixed/val_000000.bin
 run 1 sgt-inspect --verify mixed
 stderr_lines 3
