@@ -74,9 +74,6 @@ grep -q -- '--mode eager' asked || fail 'the mode was not passed on'
 printf '#!/bin/sh\necho hello\n' > python
 run_failure '--peer ./python: no ms_per_step in its output: hello' sgt-bench step $cpu --peer ./python
 run_interrupted sgt-bench step $cpu --steps 100000
-printf '#!/bin/sh\necho $$ > id\nexec sleep 1000\n' > python
-run_stopped INT id sgt-bench step $cpu --peer ./python
-! kill -0 "$(cat id)" 2> .kill || fail 'the peer was left behind'
 
 # ---- several batch sizes: the estimated memory next to the measured peak ----
 several="--model 2x64x2 --seq-len 64 --threads 1 --device cpu --steps 2 --warmup 1"
@@ -120,11 +117,6 @@ run_failure_like '^sgt-bench step: the model and its step need [0-9.]+ GiB of me
 run_failure '--no-fuse: needs --device cuda' sgt-bench step $cpu --no-fuse
 run_failure '--parts: needs --device cuda (on a CPU, sgt-train --profile trace.json shows the parts of a step)' \
     sgt-bench step $cpu --parts
-run 1 sgt-bench step $cpu --data nowhere
-stderr_is 'sgt-bench step: nowhere: No such file or directory (make a folder of shards with sgt-tokenize)'
-run_usage 'out: only options are accepted; did you mean --data out?' sgt-bench step out
-run_usage '--turns 0: must be from 1 to 100' sgt-bench step --turns 0
-run_failure '--variant all: needs --device cuda' sgt-bench step $cpu --variant all
 run 2 sgt-bench step $cpu --variant attention-hopper,faster
 stderr_matches "^sgt-bench step: --variant attention-hopper,faster: unknown variant 'faster' \(all, none, default, attention-hopper,head-chunks,bias-room,norm-bias\)"
 run_silent sgt-bench step --variants
