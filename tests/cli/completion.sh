@@ -1,4 +1,5 @@
 # --completion: the scripts for bash, zsh and fish complete options and values from the option tables.
+# The programs choose the words, which the lines for bash check; the shells only show them.
 programs='sgt-tokenize sgt-train sgt-inspect sgt-bench sgt-eval sgt-report sgt-sample'
 mkdir corpus runs && : > corpus/a.txt && : > 'with a space' && : > weights.bin
 
@@ -10,8 +11,6 @@ for shell in bash zsh fish; do
 done
 run_usage '--completion: expected bash, zsh or fish' sgt-train --completion
 run_usage '--completion: expected bash, zsh or fish' sgt-train --completion tcsh
-
-readers=$(sgt-train --completion table | awk -F '\t' '$2 == "loader" { print $4 }' | tr '|' '\n' | sort | tr '\n' ' ')
 
 # offered OFFERED COMMAND...: check the words that are offered for the last word of COMMAND, sorted
 offered() { # OFFERED COMMAND...
@@ -29,7 +28,6 @@ function=$(complete -p "$1") function=${function#complete -F }
 "${function% "$1"}"
 [ ${#COMPREPLY[@]} -eq 0 ] || printf '%s\n' "${COMPREPLY[@]}"
 END
-    for program in $programs; do run 0 bash -n "$program.bash"; done
     offers() {
         expected=$1
         shift
@@ -39,9 +37,8 @@ END
     export typed=nowhere/sgt-train
     offers '--loader --loss-scale ' sgt-train --lo
     unset typed
-    offers "$readers" sgt-train --loader ''
+    offers 'mmap preload uring ' sgt-train --loader ''
     offers 'uring ' sgt-train --loader = u
-    offers 'mmap ' sgt-train --quiet --loader m
     offers '' sgt-train --steps ''
     offers 'corpus runs ' sgt-train --run ''
     offers '' sgt-train ''
@@ -50,17 +47,13 @@ END
     offers 'gpt2 ' sgt-tokenize --vocab g
     offers '--quiet ' sgt-tokenize corpus --q
     offers 'ablation kernels loader step tokenize ' sgt-bench ''
-    offers 'tokenize ' sgt-bench t
     offers '--help ' sgt-bench --h
     offers '--data --deterministic --device --dropout ' sgt-bench step --d
-    offers 'eager ' sgt-bench step --quiet --peer-mode e
-    offers 'weights.bin with a space ' sgt-bench loader w
     offers 'preload,mmap ' sgt-bench loader --loader preload,m
     offers '' sgt-bench kernels w
 fi
 
 if command -v zsh > /dev/null; then
-    for program in $programs; do run 0 zsh -n "$program.zsh"; done
     mkdir .functions
     for program in $programs; do cp "$program.zsh" ".functions/_$program"; done
     # Start a zsh, type a line and a tab into it, and wait until the output matches the pattern.
@@ -82,11 +75,8 @@ END
     }
     offers '*--loader*--loss-scale*' 'sgt-train --lo'
     offers '*--loader*--loss-scale*' 'nowhere/sgt-train --lo'
-    offers '*mmap*preload*uring*' 'sgt-train --loader '
     offers '*mmap*preload*uring*' 'sgt-train --loader='
     offers '*corpus/*runs/*' 'sgt-train --run '
-    offers '*corpus/*gpt2*weights.bin*' 'sgt-tokenize --vocab '
-    offers '*ablation*loader*tokenize*' 'sgt-bench '
     offers '*mmap*uring*' 'sgt-bench loader --loader preload,'
     offers '*weights.bin*' 'sgt-inspect weig'
 fi
@@ -94,14 +84,9 @@ fi
 if command -v fish > /dev/null; then
     offers() { offered "$1" fish --no-config -c "source ${2%% *}.fish; complete -C'$2'"; }
     offers '--loader --loss-scale ' 'sgt-train --lo'
-    offers "$readers" 'sgt-train --loader '
     offers '--loader=uring ' 'sgt-train --loader=u'
-    offers '' 'sgt-train --steps '
     offers 'corpus/ runs/ ' 'sgt-train --run '
     offers '' 'sgt-train w'
     offers 'weights.bin with a space ' 'sgt-tokenize w'
-    offers 'ablation kernels loader step tokenize ' 'sgt-bench '
-    offers '--data --deterministic --device --dropout ' 'sgt-bench step --d'
     offers 'preload,mmap ' 'sgt-bench loader --loader preload,m'
-    offers '' 'sgt-bench kernels w'
 fi
