@@ -281,6 +281,31 @@ compiler() {
     san=$(grep -o -e '-fsanitize=[a-z,]*' "$BIN/../flags" | head -1)
 }
 
+# own_program [PREFIX]: write own.c, a user's program of both libraries, which includes
+# <PREFIXsgt_loader.h>. Set $own to what it prints.
+own_program() {
+    sed "s|<sgt_|<${1:-}sgt_|" > own.c << 'END'
+#include <sgt_loader.h>
+#include <sgt_tokenize.h>
+#include <stdio.h>
+int main(void)
+{
+    sgt_error err;
+    sgt_loader *l;
+    sgt_loader_options o = {.size = sizeof o, .data = "nowhere"};
+    sgt_vocab *v;
+    if (sgt_vocab_load(&v, "gpt2", NULL, &err) < 0 || sgt_loader_open(&l, &o, &err) == 0) return 1;
+    printf("%u %s\n", sgt_vocab_size(v), err.text);
+    sgt_vocab_free(v);
+    sgt_fail(&err, SGT_EUSAGE, "%s", "a\nb");
+    puts(err.text);
+    return 0;
+}
+END
+    own='50257 nowhere: No such file or directory (make a folder of shards with sgt-tokenize)
+a\x0ab'
+}
+
 # codecs_of CC: print the linker options of the Parquet codecs that a build with this compiler uses
 codecs_of() {
     for codec in snappy-c.h:-lsnappy lz4.h:-llz4; do
