@@ -122,22 +122,3 @@ sed 's/"val_loss":[0-9.]*/&,"val_bits_per_byte":0.5625/; s/"mfu":[^,]*,//; s/"pe
 cp -r one second
 run 0 sgt-report full second -o full.html
 for width in 390 1100; do look full.html $width light 9; done
-
-# Planted faults are found: an element that is too wide, a message on the console, and text that is
-# too pale.
-sed 's/<footer>/<div style="width:2000px">wide<\/div>&/' one.html > wide.html
-frame wide.html 360
-browse --dump-dom "file://$PWD/frame.html"
-[ "$(found overflow)" -gt 1000 ] || fail 'what is too wide was not seen'
-sed 's/<footer>/<script>hello()<\/script>&/' one.html > loud.html
-frame loud.html 360
-browse --dump-dom "file://$PWD/frame.html"
-[ "$(messages)" -gt 0 ] || fail 'a message on the console was not seen'
-sed 's/\.strip { display: flex;/.strip { display: grid; grid-template-columns: repeat(8, 90px);/' one.html > cut.html
-frame cut.html 1440
-browse --dump-dom "file://$PWD/frame.html"
-[ "$(found cut)" -gt 0 ] && [ "$(found holes)" -gt 0 ] || fail 'a tile too narrow for its number was not seen'
-sed 's/--soft: #5b626d/--soft: #b0b0b0/' one.html > pale.html
-frame pale.html 360
-browse --blink-settings=preferredColorScheme=1 --dump-dom "file://$PWD/frame.html"
-found words | awk '{ exit !($1 < 4.5) }' || fail 'pale words were not seen'
