@@ -1,5 +1,6 @@
 # File names with control characters, which could move a terminal's cursor or set its title. Every program prints
-# these characters as \xNN, on standard output and standard error, whether the file exists, is damaged or is missing.
+# these characters as \xNN, on standard output and standard error. An error message of each program is enough, because
+# one function escapes them all (tests/base/test_base.c).
 
 # In this name, ESC ] 0 ; x BEL sets a terminal's title. A newline follows, then CSI as a single
 # byte and as UTF-8, and a printable character, which is printed unchanged.
@@ -22,27 +23,15 @@ tame() {
     cat .stdout .stderr | grep -qF -e "$shown" || fail "the name is not shown"
 }
 
-mkdir "$evil" text
+mkdir "$evil"
 texts "$evil" 40000
-cp "$evil"/* text
 tame 0 sgt-tokenize "$evil" "set$evil"
 tame 0 sgt-tokenize "$evil" "set$evil"
 tame 1 sgt-tokenize --split 5% "$evil" "set$evil"
 unnamed 0 sgt-tokenize --dry-run "$evil" "new$evil"
 tame 1 sgt-tokenize "no$evil" out
-tame 1 sgt-tokenize "$evil" "$evil/part-00"
-tame 1 sgt-tokenize --vocab "no$evil" "$evil" out
-printf '{"text": 3}\n' > "$evil.jsonl"
-tame 1 sgt-tokenize "$evil.jsonl" out
-printf 'junk' > "$evil.gz"
-tame 1 sgt-tokenize "$evil.gz" out
-printf 'a\377b' > "bad$evil"
-tame 1 sgt-tokenize --invalid-utf8 fail "bad$evil" out
-tame 1 sgt-tokenize --filter 'x=no-such-command' "bad$evil.x" out
 tame 2 sgt-tokenize "--no$evil" in out
-tame 2 sgt-tokenize --threads "$evil" in out
-tame 2 sgt-tokenize --format "$evil" in out
-unnamed 2 sgt-tokenize --pattern "($evil" text out
+unnamed 2 sgt-tokenize --pattern "($evil" "$evil" out
 tame 0 sgt-tokenize --train-vocab 300 "$evil" "vocab$evil"
 
 tame 0 sgt-inspect "set$evil"
@@ -52,22 +41,14 @@ tame 1 sgt-inspect "no$evil"
 tame 2 sgt-inspect --decode "$evil" "set$evil"
 tame 0 sgt-inspect --compare "set$evil" "set$evil"
 tame 0 sgt-inspect --export npy "set$evil" "files$evil"
-run 0 sgt-tokenize --quiet text plain
-truncate -s -2 plain/train_000000.bin
-mv plain "plain$evil"
-tame 1 sgt-inspect "plain$evil"
 
 cp -r "set$evil" "other$evil"
 small='--device cpu --model 1x8x1 --seq-len 16 --batch-size 2 --steps 2'
 # shellcheck disable=SC2086
 {
     tame 0 sgt-train --data "set$evil" --run "run$evil" $small
-    tame 1 sgt-train --data "set$evil" --run "run$evil" $small
     tame 0 sgt-train --data "set$evil" --run "run$evil" --resume --steps 3 --device cpu
     tame 1 sgt-train --data "no$evil" $small --run other
-    tame 1 sgt-train --data "set$evil" --init "no$evil" --device cpu --run other
-    tame 1 sgt-train --data "plain$evil" $small --run other
-    tame 1 sgt-train --config "no$evil" --data "set$evil"
     tame 2 sgt-train --data "set$evil" --model "$evil"
     tame 0 sgt-train --data "set$evil:1,other$evil:3" --run mixed $small
     run 0 sgt-train --json --data "set$evil:1,other$evil:3" --run "json$evil" $small
@@ -76,23 +57,17 @@ small='--device cpu --model 1x8x1 --seq-len 16 --batch-size 2 --steps 2'
 }
 tame 0 sgt-inspect "run$evil"
 tame 0 sgt-inspect "run$evil/step-00000002"
-tame 1 sgt-inspect "run$evil/step-00000009"
 mkdir names
 printf '{"%s": {"%s": ["%s"]}, "%s": 1}\n' '\u001b]0;x\u0007' '\u001bc' '\u009b1m' '\u009b' > names/options.json
 unnamed 0 sgt-inspect names
 tame 1 sgt-sample "no$evil"
-tame 1 sgt-sample "set$evil"
-tame 1 sgt-sample "run$evil" --prompt-file "no$evil"
 tame 2 sgt-sample "run$evil" --vocab "no$evil" --prompt "$evil" --tokens "0$evil"
 tame 1 sgt-report "no$evil"
-tame 1 sgt-report "set$evil"
 tame 0 sgt-report "run$evil" -o "page$evil.html"
 
 tame 0 sgt-bench loader "set$evil" --seq-len 16 --batch-size 2 --seconds .01
 tame 1 sgt-bench loader "no$evil"
 tame 2 sgt-bench loader "set$evil" --loader "$evil"
-tame 1 sgt-bench tokenize "no$evil"
 tame 1 sgt-eval "no$evil" "no$evil"
-tame 1 sgt-eval "run$evil" "no$evil" --data "no$evil"
 tame 2 sgt-bench "$evil"
 tame 2 sgt-bench ablation --data "set$evil" --rows "$evil"
