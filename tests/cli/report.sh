@@ -90,21 +90,17 @@ run_prints_like '^plain/report.html: 1 run, [0-9.]+ KiB; replaced the earlier pa
 rm plain/report.html
 run_prints '{"report": null, "replaced": false, "runs": [' sgt-report --json plain # no page is written
 absent plain/report.html
-for replaced in false true; do
-    run 0 sgt-report --json plain -o plain/report.html
-    stdout_has '{"report": "plain/report.html", "replaced": '$replaced', "runs": ['
-done
 log 100 second
 run_prints_like '^report.html: 2 runs, [0-9.]+ KiB$' sgt-report plain second
 absent second/report.html
-run_prints_like '^report.html: 2 runs, [0-9.]+ KiB; replaced the earlier page$' sgt-report plain second
-run_prints '{"report": "both.html", "replaced": false, "runs": [' sgt-report --json plain second -o both.html
+for replaced in false true; do
+    run_prints '{"report": "both.html", "replaced": '$replaced', "runs": [' sgt-report --json plain second -o both.html
+done
 mkdir second/report.html
 run_failure_like '^sgt-report: second/report.html: .* \(-o FILE writes the page elsewhere\)$' sgt-report second
-run_usage '--output: needs a value (FILE)' sgt-report -o '' plain
 run_usage '--output -: the page must be a file (use ./- for a file named -)' sgt-report -o - plain
 absent -
-rm -r second report.html plain/report.html
+rm -r second report.html
 
 # ---- one run ----
 
@@ -175,11 +171,9 @@ says_there() {
 }
 report plain
 says_there loss-steps 'step 50' 'training 5.545 nats' 'smoothed 5.545 nats' 'validation 6.045 nats'
-says_there loss-steps 'step 100' 'training 1 nats' 'smoothed 1 nats' 'validation 1.5 nats'
 says_there loss-tokens 'after 2.50 k tokens' 'training 6.545 nats' 'smoothed 6.545 nats' 'validation 6.955 nats'
 says_there lr 'step 6' 'value 0.00095'
 says_there speed 'step 6' 'value 6.40 k tokens/s' 'smoothed 6.40 k tokens/s'
-says_there mfu 'step 6' 'value 40 %' 'smoothed 40 %'
 says_there peak 'step 6' 'value 286.1 MiB'
 labels() { # FIGURE LABEL...: check the labels of its axes
     figure=$1 && shift
@@ -265,9 +259,6 @@ grep -qE '<li>The run seems to be training: it has steps left, and its log grew 
 report plain grows
 grep -q '<meta http-equiv="refresh"' report.html || fail 'the page of two runs does not reload itself'
 rests() { ! grep -q 'http-equiv="refresh"\|seems to be training' report.html || fail "$1: the page reloads itself"; }
-touch -d 'now 100 seconds' grows/log.jsonl
-report grows
-grep -q '<meta http-equiv="refresh"' report.html || fail 'a clock that is two minutes ahead ends the run'
 touch -d '1 hour ago' grows/log.jsonl
 report grows
 rests 'the log stopped growing an hour ago'
@@ -451,14 +442,10 @@ rm half/options.json
 report half
 says 'the validation loss was lowest after step 50 (6.045) and has risen to 7.5 since: the model is overfitting'
 
-# Single spikes, in a run so short that the overall fall of the loss is not negligible.
 options half lr 0.001
-awk 'NR == 60 { sub(/"loss":[0-9.]*/, "\"loss\":9") } NR == 80 { sub(/"grad_norm":[0-9]*/, "\"grad_norm\":30") } 1' \
-    plain/log.jsonl > half/log.jsonl
+awk 'NR == 80 { sub(/"grad_norm":[0-9]*/, "\"grad_norm\":30") } 1' plain/log.jsonl > half/log.jsonl
 report half
-says 'step 60: the loss spikes: it is 9, which is 3.9 above the steps around it (a low --grad-clip limits such an update)'
 says 'step 80: the gradient norm spikes: 30 is 15 times the median of earlier steps (a low --grad-clip limits such '
-! grep -q 'skip-spikes' report.html || fail '--skip-spikes begins after step 128'
 # A validation loss above the training loss. The log states its noise; if not, the noise of one step
 # is used.
 level() { # NOISE
@@ -474,8 +461,6 @@ report half plain # several runs have it, too
 page_has '<td title="Final loss">2.000 <small>± 0.01</small></td><td title="Validation loss">2.400 <small>± 0.01</small></td>'
 level ''
 says 'the validation loss, 2.4, exceeds the training loss, 2, by more than their noise (0.05): the model overfits, '
-level ',"val_noise":0.2'
-! grep -q 'exceeds the training loss' report.html || fail 'a difference that is noise'
 
 # ---- memory: by kind, from memory.jsonl, next to the estimate ----
 
@@ -538,8 +523,7 @@ strong() { grep -c '<strong>' report.html; }
 options other data '"another"'
 report plain other
 [ "$(strong)" -eq 0 ] || fail 'a winner between runs of other data'
-grep -q 'No value is bold, because the runs used different data' report.html ||
-    grep -q "No value is bold, because the runs used different data" report.html || fail 'it is not said why'
+grep -q 'No value is bold, because the runs used different data' report.html || fail 'it is not said why'
 page_has '<dd>another</dd>'
 
 # ---- a sample of text, and the memory of two runs ----
