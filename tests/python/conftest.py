@@ -32,6 +32,11 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
+def torch():
+    return pytest.importorskip("torch")
+
+
+@pytest.fixture
 def load(folder):
     def make(path=folder, **more):
         return sgtokens.Loader(path, **{"batch": 4, "seq": SEQ, "arrays": "numpy", **more})

@@ -58,9 +58,8 @@ def test_torchtitan_itself(folder, load):
     assert config.to_dict()["dataset_path"] == folder
 
 
-def test_torchs_checkpoints(folder, load, tmp_path):
+def test_torchs_checkpoints(folder, load, tmp_path, torch):
     """The state is saved as torchtitan saves it, and loaded with another number of ranks."""
-    torch = pytest.importorskip("torch")
     checkpoint = pytest.importorskip("torch.distributed.checkpoint")
     saved = torchtitan.DataLoader(folder, 2, 32, 1, 2)
     batches = iter(saved)
@@ -106,13 +105,19 @@ def test_grain_itself(load, workers):
     assert same((next(again)["inputs"],), load()[5])
 
 
-@pytest.mark.parametrize("workers", [0, 1, 3])
-def test_torch_workers_keep_the_order(load, workers):
-    torch = pytest.importorskip("torch")
+@pytest.fixture
+def batches(load, torch):
+    """A function that makes the dataset for torch's DataLoader."""
     from sgtokens.adapters.torch_dataset import Batches
 
-    data = load(arrays="torch", reader="mmap", batch=64)
-    loader = torch.utils.data.DataLoader(Batches(data), batch_size=None, num_workers=workers)
+    return lambda: Batches(load(arrays="torch", reader="mmap", batch=64))
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_torch_workers_keep_the_order(load, batches, workers, torch):
+    dataset = batches()
+    data = dataset.data
+    loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=workers)
     count = 0
     for k, batch in enumerate(loader):
         assert same(batch, load(batch=64)[k])
@@ -125,20 +130,16 @@ def test_torch_workers_keep_the_order(load, workers):
         assert same(next(iter(loader)), load(batch=64)[len(data)])
 
 
-def test_torchs_persistent_workers_take_the_next_epoch(load):
-    torch = pytest.importorskip("torch")
-    from sgtokens.adapters.torch_dataset import Batches
-
-    data = load(arrays="torch", reader="mmap", batch=64)
+def test_torchs_persistent_workers_take_the_next_epoch(load, batches, torch):
     given = {"batch_size": None, "num_workers": 2, "persistent_workers": True}
-    loader = torch.utils.data.DataLoader(Batches(data), **given)
+    loader = torch.utils.data.DataLoader(batches(), **given)
+    want = load(batch=64)
     for epoch in range(2):
         for k, batch in enumerate(loader):
-            assert same(batch, load(batch=64)[epoch * len(data) + k])
+            assert same(batch, want[epoch * len(want) + k])
 
 
-def test_devices_that_are_not_there(load):
-    torch = pytest.importorskip("torch")
+def test_devices_that_are_not_there(load, torch):
     data = load(arrays="torch")
     with pytest.raises(RuntimeError, match="bogus"):
         data.to("bogus")
@@ -148,9 +149,7 @@ def test_devices_that_are_not_there(load):
     assert same(next(iter(data)), load()[0])
 
 
-def test_batches_that_a_worker_sends(load):
-    torch = pytest.importorskip("torch")
-
+def test_batches_that_a_worker_sends(load, torch):
     class Mine(torch.utils.data.IterableDataset):
         def __init__(self, data):
             self.data = data
@@ -165,31 +164,23 @@ def test_batches_that_a_worker_sends(load):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_torchdata_itself(load, workers):
+def test_torchdata_itself(load, batches, workers):
     """StatefulDataLoader resumes in the middle of an epoch, and continues with the next epoch."""
     pytest.importorskip("torchdata")
     from torchdata.stateful_dataloader import StatefulDataLoader
 
-    from sgtokens.adapters.torch_dataset import Batches
-
-    def make():
-        dataset = Batches(load(arrays="torch", reader="mmap", batch=64))
-        return StatefulDataLoader(dataset, batch_size=None, num_workers=workers)
-
-    loader = make()
-    batches = iter(loader)
+    given = {"batch_size": None, "num_workers": workers}
+    loader, again = (StatefulDataLoader(batches(), **given) for _ in range(2))
+    begun, want = iter(loader), load(batch=64)
     for k in range(3):
-        assert same(next(batches), load(batch=64)[k])
-    state = loader.state_dict()
-    again = make()
-    again.load_state_dict(state)
+        assert same(next(begun), want[k])
+    again.load_state_dict(loader.state_dict())
     rest = list(again)
-    assert len(rest) == len(load(batch=64)) - 3
-    assert all(same(b, load(batch=64)[3 + k]) for k, b in enumerate(rest))
+    assert len(rest) == len(want) - 3
+    assert all(same(b, want[3 + k]) for k, b in enumerate(rest))
 
 
-def test_torch_tensors(load):
-    torch = pytest.importorskip("torch")
+def test_torch_tensors(load, torch):
     data = load(arrays="auto")
     x, y = next(iter(data))
     assert isinstance(x, torch.Tensor) and x.dtype == torch.int64
@@ -197,9 +188,8 @@ def test_torch_tensors(load):
     torch.nn.functional.cross_entropy(torch.zeros(4 * 32, 50257), y.reshape(-1))
 
 
-def test_torch_device(load):
+def test_torch_device(load, torch):
     """The copy to the device is one batch ahead of the loader's position."""
-    pytest.importorskip("torch")
     data = load(arrays="torch").to("cpu")
     got = []
     for k, (x, y) in zip(range(5), data):
@@ -210,8 +200,7 @@ def test_torch_device(load):
     assert same(next(iter(data)), load()[2])
 
 
-def test_hugging_face(folder, load):
-    torch = pytest.importorskip("torch")
+def test_hugging_face(folder, load, torch):
     from sgtokens.adapters.huggingface import Rows
 
     rows = Rows(folder, 32)
@@ -227,11 +216,10 @@ def test_hugging_face(folder, load):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_trainer_itself(folder, load, tmp_path, workers):
+def test_trainer_itself(folder, load, tmp_path, workers, torch):
     """A Trainer that resumes a checkpoint sees the rows that come next."""
     pytest.importorskip("accelerate")
     transformers = pytest.importorskip("transformers")
-    torch = pytest.importorskip("torch")
     from sgtokens.adapters.huggingface import Rows
 
     class Model(transformers.GPT2LMHeadModel):
