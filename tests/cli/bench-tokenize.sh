@@ -43,11 +43,6 @@ for whole in '--peer python3' '--disk .'; do
     run_usage "${whole% *}: cannot be combined with --pattern (it uses the vocabulary's own pattern)" \
         sgt-bench tokenize --pattern llama3 $whole in
 done
-run 2 sgt-bench tokenize --pattern '(' in
-stderr_has 'pattern: at byte 1: missing closing parenthesis'
-run 1 sgt-bench tokenize --vocab nowhere in
-stderr_is "sgt-bench tokenize: nowhere: No such file or directory (pass gpt2, a model's tokenizer.json, or a tiktoken "\
-"file such as o200k_base.tiktoken)"
 
 run_failure 'nowhere: No such file or directory' sgt-bench tokenize nowhere
 run_failure 'in/empty.txt: no text in it, so there is nothing to measure' sgt-bench tokenize in/empty.txt

@@ -134,8 +134,7 @@ run 0 sgt-eval --device cpu watched --data both --json
 close 'nats while training' "$(field val_loss logged)" "$(figure loss .stdout)" 1e-6
 close 'bits per byte while training' "$(field val_bits_per_byte logged)" "$(figure bits_per_byte .stdout)" 1e-6
 cp .stdout newest
-run 0 sgt-eval --device cpu watched/best --data both --json
-same .stdout newest
+run_same newest sgt-eval --device cpu watched/best --data both --json
 run 0 sgt-inspect watched
 fact 'val loss' '10\.[0-9]{3,4}' 'val bits per byte' '[0-9.]+' evaluated 2
 run 0 sgt-report --json watched -o page.html

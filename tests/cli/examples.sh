@@ -64,8 +64,7 @@ for library in "$LIB/libsgt-tokenize.a -lutf8proc -lpcre2-8 -lxxhash -ljansson -
     "$shared -lsgt-tokenize"; do
     build header header.c
     rm -rf whole/out out
-    run 0 sh -c 'cd whole && ../header'
-    stderr_is ''
+    run_silent sh -c 'cd whole && ../header'
     exists whole/out/train_000000.bin
     stdout_is '15496
 11

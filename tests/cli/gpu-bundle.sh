@@ -9,8 +9,7 @@ ln -s "$B/bin" b/bin
 ln -s "$B/host/lib/libsgt-cuda.so" b/lib
 ln -s "$B/tests/check-cuda" b/tests/check-cuda-device
 
-run 0 "$ROOT/tools/gpu-bundle.sh" "$PWD/b"
-stdout_matches '/b/gpu-bundle: [0-9.]+ MiB; run tools/gpu-check.sh in it$'
+run_prints_like '/b/gpu-bundle: [0-9.]+ MiB; run tools/gpu-check.sh in it$' "$ROOT/tools/gpu-bundle.sh" "$PWD/b"
 for file in bin/sgt-train bin/sgt-bench bin/check-cuda-device lib/libsgt-cuda.so tools/gpu-check.sh \
     tools/gpu/parts.sh data/shards/manifest.json commit README; do exists "b/gpu-bundle/$file"; done
 absent b/gpu-bundle/tests

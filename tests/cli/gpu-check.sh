@@ -25,8 +25,7 @@ run 2 "$check" -o
 stderr_matches '^gpu-check.sh: -o needs a value '
 run 2 "$check" --budget 9m
 stderr_matches '^gpu-check.sh: --budget 9m: not a number of seconds '
-run 0 "$check" --help
-stdout_has 'Exit code 0: everything that ran passed'
+run_prints 'Exit code 0: everything that ran passed' "$check" --help
 stdout_has '    ablation   60  the chain of techniques'
 
 # ---- stand-ins for programs that need a GPU; SAY chooses their fault ----
@@ -313,8 +312,7 @@ check 'cut' grep -q "^cut  kernel cases: the part's time is over, 1 have not run
 
 check_cuda=$BIN/../tests/check-cuda
 [ -x "$check_cuda" ] || exit 0
-run 0 "$check_cuda" --case wrapper_wgmma
-stdout_matches '^ok   wrapper_wgmma [0-9a-f]{16}$'
+run_prints_like '^ok   wrapper_wgmma [0-9a-f]{16}$' "$check_cuda" --case wrapper_wgmma
 grep '^ok' .stdout > guarded
 run 0 "$check_cuda" --case wrapper_wgmma --exact --one-process
 grep '^ok' .stdout > exact

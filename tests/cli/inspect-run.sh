@@ -5,8 +5,7 @@ model=$ROOT/tests/data/fixtures/curve
 [ -f "$model/model.safetensors" ] || fail "no fixture at $model"
 
 # A checkpoint that holds a model but no state of a run.
-run 0 sgt-inspect "$model"
-stdout_has "$model: a GPT-2 checkpoint without a run's state (for --init, but not for --resume)"
+run_prints "$model: a GPT-2 checkpoint without a run's state (for --init, but not for --resume)" sgt-inspect "$model"
 fact model 'layers [0-9]+, channels [0-9]+, heads [0-9]+, positions [0-9]+, vocabulary [0-9]+, gelu (tanh|erf)'
 fact parameters '[0-9,]+' bytes '[0-9.]+ .iB' tensors '[0-9]+'
 stderr_is ''
