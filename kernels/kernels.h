@@ -39,8 +39,7 @@ typedef struct sgt_adamw {
 typedef struct sgt_random {
     /* draw: result of sgt_moments_draw(step) (kernels/moments.h) */
     uint64_t seed, draw;
-    /* element number of the first element in the kernel's array; element i of the
-     * array has the number first + i */
+    /* number of the first element in the kernel's array; the number of element i is first + i */
     uint64_t first;
 } sgt_random;
 
@@ -57,8 +56,8 @@ typedef struct sgt_sgd {
  * elements that are dropped, 1/(1 - rate) for the others. */
 typedef struct sgt_dropout {
     uint64_t seed, draw; /* draw: result of sgt_dropout_draw(step, layer, site) */
-    /* element number (dropout.h) of the first element in the kernel's array; element i of the array
-     * has the number first + i */
+    /* number (dropout.h) of the first element in the kernel's array; the number of element i is
+     * first + i */
     uint64_t first;
     float rate;
 } sgt_dropout;
@@ -67,8 +66,7 @@ typedef struct sgt_dropout {
  * number is a pure function of (seed, draw, element). */
 typedef struct sgt_normals {
     uint64_t seed, draw;
-    /* element number of the first element in the kernel's array; element i of the array has the
-     * number first + i */
+    /* number of the first element in the kernel's array; the number of element i is first + i */
     uint64_t first;
     float sigma;
 } sgt_normals;

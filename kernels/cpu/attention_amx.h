@@ -385,9 +385,9 @@ SGT_INLINE void attention_score_lanes(const attention_parts *a, size_t b, size_t
     }
 }
 
-/* Compute P' (times the dropout factors) and dS' of key block v and query block b. Both are
- * transposed: they have a row for each key and a column for each query. Store them as left pairs in
- * a->p and a->ds, which are AROUND x AROUND pairs, at index (vi, bi). */
+/* Compute P' (times the dropout factors) and dS' for key block v and query block b. Both are stored
+ * transposed, with a row for each key and a column for each query. They are packed as left operands
+ * into a->p and a->ds, which hold AROUND x AROUND pairs, at index (vi, bi). */
 static void attention_scores(const attention_parts *a, size_t v, size_t vi, size_t b, size_t bi)
 {
     size_t deep = a->deep, at = (vi * AROUND + bi) * PAIR;

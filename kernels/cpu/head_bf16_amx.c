@@ -325,8 +325,8 @@ static void subtract_one(const head *r, size_t i, double max, double sum, double
     sgt_kernels_cpu()->to_bf16(number_of_e(r, i, target), &x, 1);
 }
 
-/* Combine the parts of row i: write the factor of each part, subtract 1 at the target, and return
- * the loss. */
+/* Combine the softmax of all parts in row i: store the factor by which each part's e is multiplied,
+ * subtract 1 from the target's probability, and return the loss. */
 static float finish_row(const head *r, size_t i, double scale)
 {
     size_t lanes = r->lanes;

@@ -97,10 +97,11 @@ typedef struct sgt_product {
      * cache between sections. */
     size_t most_rows;
     double unit_cost; /* cost of computing a unit */
-    /* cost of packing A for one row of units: left_cost[1] if A is transposed, else left_cost[0] */
+    /* cost of packing A for one row of units, in cycles per step: left_cost[1] if A is transposed,
+     * else left_cost[0] */
     double left_cost[2];
-    /* cost of packing B for one column of units: right_cost[1] if B is transposed, else
-     * right_cost[0] */
+    /* cost of packing B for one column of units, in cycles per step: right_cost[1] if B is
+     * transposed, else right_cost[0] */
     double right_cost[2];
 } sgt_product;
 

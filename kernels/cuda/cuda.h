@@ -35,9 +35,9 @@ typedef struct CUstream_st *sgt_cuda_stream; /* cudaStream_t */
  * growth_interval and the fields of the loss scale. */
 typedef struct sgt_cuda_control {
     float lr; /* learning rate, set by sgt_cuda_begin_update */
-    /* factor by which the gradient of each target's loss is multiplied, about 1/(number of targets
-     * in a step). Accumulated gradients are sums over targets, so this makes them approximately
-     * means. Set by sgt_cuda_begin_micro_step. */
+    /* factor for the gradient of each target's loss, about 1/(number of targets in a step). With
+     * it, gradients summed over the targets of a step are approximately means. Set by
+     * sgt_cuda_begin_micro_step. */
     float micro_scale;
     /* loss scale. It stays 1 if the precision needs none. Otherwise it is halved on overflow, and
      * doubled after growth_interval steps without overflow. */

@@ -102,7 +102,7 @@ DEV void block_sync() { __syncthreads(); }
  * write that any of them made before the barrier. */
 DEV void warp_sync() { __syncwarp(); }
 
-/* ---- shuffles (warp) ---- */
+/* ---- shuffles, called by all lanes of a warp ---- */
 
 /* shfl returns the v of lane `from` (modulo 32). shfl_xor, called by lane l, returns the v of lane
  * l ^ mask. */
@@ -214,7 +214,7 @@ template <int N> DEV void cp_async_wait()
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
-/* ---- tensor cores, sm_80 (warp); T is bf16 or f16 ---- */
+/* ---- tensor cores of sm_80 and later, called by all lanes of a warp; T is bf16 or f16 ---- */
 
 /* Load four 8x8 matrices of 16-bit elements from shared memory. Lane l passes the address of row
  * l%8 of matrix l/8. A row is 16 bytes long and 16-byte aligned. In ldmatrix_x4, r[m] receives

@@ -57,9 +57,9 @@ DEV void add_branch(float (&x)[V], float (&y)[V], const NormForward<T> &a, size_
 
 enum { WARPS = 4, MOST_BLOCKS = 264 /* at most two blocks per multiprocessor of an H200 */ };
 
-// Add the residual branch to a row. Store the sum, rounded to T, in a.sum and in `kept`, the copy
-// of the warp's row in shared memory. If a.y is NULL, there is no branch: store x in `kept` only.
-// Return the sum of the elements that this lane stored, for the mean.
+// Add the residual branch a.y to a row of a.x. Store the sum, rounded to T, in a.sum and in `kept`,
+// the copy of the row in shared memory. If a.y is NULL, only copy the row to `kept`. Return the sum
+// of the elements that this lane stored, from which the mean is computed.
 template <class T, int V> DEV float add_residual(const NormForward<T> &a, size_t row, T *kept)
 {
     float total = 0;
