@@ -229,8 +229,8 @@ static int check_beginning(const sgt_loader *l, const sgt_pack *p, sgt_error *er
     return rc < 0 ? rc : sgt_loader_check_beginning(l, &w, id, err);
 }
 
-/* Make each set's plan of packed rows from l->documents; the caller sets the plans' seeds later.
- * Frees l->documents, also on failure. */
+/* Make each set's plan of packed rows from l->documents, and free l->documents, even on failure.
+ * The plans' seeds are not set; the caller sets them later. */
 static int open_packs(sgt_loader *l, sgt_error *err)
 {
     int rc = SGT_OK;

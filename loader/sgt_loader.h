@@ -53,7 +53,7 @@ typedef enum sgt_reader {
 typedef enum sgt_sampling {
     /* (default) each epoch has every window once, in an order that depends on the seed */
     SGT_SAMPLING_SHUFFLE,
-    SGT_SAMPLING_RANDOM, /* each row starts at a uniformly drawn token, with replacement */
+    SGT_SAMPLING_RANDOM, /* each row starts at a random token, drawn uniformly with replacement */
     /* as shuffle, but blocks of consecutive windows stay together, for large reads by the reader
      * `uring` */
     SGT_SAMPLING_BLOCK,
@@ -102,8 +102,8 @@ typedef struct sgt_loader_options {
     /* index of this process, from 0: its rows of each batch are rank, rank + ranks, ... */
     uint32_t rank;
     uint32_t ranks; /* default 1; must divide batch */
-    /* 0: no document arrays. 1: sgt_loader_batch states where documents begin in its rows; opening
-     * reads every .idx file. 2: as 1, but `positions` and `ids` are NULL */
+    /* which document arrays batches have. 0: none; 1: all; 2: all except `positions` and `ids`.
+     * Unless this is 0, opening reads every .idx file */
     int documents;
     /* for SGT_SAMPLING_DOCUMENTS: pad rows with the id `pad` (1) or the end-of-text id (0) */
     int padded_by;
@@ -116,8 +116,8 @@ typedef struct sgt_loader_options {
     int may_map;
     /* processes on this machine that open the data at the same time; default 1 */
     uint32_t copies;
-    /* bytes of memory that were free before any process began its copy; all copies must fit in
-     * it. 0: estimated (manual: READERS) */
+    /* bytes of memory that were free before the first process began its copy; the copies of all
+     * processes must fit in them. 0: estimated (manual: READERS) */
     uint64_t available;
     /* receives notices of skipped shards and of fallbacks; called by one thread at a time */
     sgt_notice notice;

@@ -177,8 +177,8 @@ static int fill(reader *r, sgt_error *err)
         started++;
     fill_pieces(r);
     while (started) pthread_join(threads[--started], NULL);
-    /* Get the error message by reading the failed piece with the lowest index again. If each thread
-     * reported its own failure, the message would depend on which thread was first. */
+    /* Read the failed piece with the lowest index again to get its error message. If each thread
+     * stored its own message, the result would depend on which thread failed first. */
     for (uint64_t n = r->failed; n < r->pieces && rc == SGT_OK; n++) rc = read_piece(r, n, err);
     return rc;
 }

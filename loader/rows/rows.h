@@ -98,7 +98,7 @@ static inline void sgt_rows_expect(const void *src, size_t bytes)
     if (bytes > SGT_ROWS_GROUP) bytes = SGT_ROWS_GROUP;
     for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(p + at, 0, 2);
     __builtin_prefetch(p + bytes - 1, 0, 2);
-    /* keep calls of this function: gcc 12 removes calls to a function that only prefetches */
+    /* keep calls to this function: gcc 12 removes calls to a function that only prefetches */
     __asm__ volatile("");
 }
 

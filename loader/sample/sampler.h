@@ -74,7 +74,8 @@
  * command-line options that choose a sampling */
 extern const char *const sgt_sampling_words[];
 
-/* Return whether rows consist of documents. If so, no shard is too short to be used. */
+/* Return whether rows are built from documents and not from windows of fixed length. If so, a shard
+ * may be shorter than a row. */
 static inline int sgt_sampling_of_documents(sgt_sampling s)
 {
     return s == SGT_SAMPLING_DOCUMENTS || s == SGT_SAMPLING_PACKED;

@@ -35,9 +35,9 @@ typedef struct megatron_index {
     size_t size;
     size_t width;                /* bytes of an id */
     uint64_t sequences, entries; /* entries: number of documents + 1 */
-    /* begins: offset in the .idx file of the second column, which states where each sequence
-     * begins; bounds: offset of the third column, which states where each document begins. Both in
-     * bytes */
+    /* byte offsets, in the .idx file, of two columns:
+     *   begins  the second column, which states where each sequence begins in the .bin file
+     *   bounds  the third column, which states with which sequence each document begins */
     uint64_t begins, bounds;
 } megatron_index;
 
