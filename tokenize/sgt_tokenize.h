@@ -181,7 +181,7 @@ typedef struct sgt_tokenize_result {
     uint64_t eot_literals;     /* occurrences of <|endoftext|> that were encoded as text */
     uint64_t pieces, distinct; /* only sgt_vocab_train: pre-tokens in all, and distinct ones */
     uint64_t bytes_read;       /* input bytes that this call read; fewer if it resumed a run */
-    double seconds;            /* duration without waits for another owner of `out` */
+    double seconds;            /* duration, not counting waits for a process that owned `out` */
     uint32_t waiting; /* parts that other ranks must complete; if not 0, counts are this rank's */
     int already_done; /* 1: an earlier identical call had completed `out`; this one wrote nothing */
 } sgt_tokenize_result;

@@ -71,8 +71,7 @@ static uint32_t merged_by(const void *pairs, uint32_t left, uint32_t right)
     return sgt_pair(pairs, left, right);
 }
 
-/* Return 1 if the two tokens fit: merging the joined bytes of both gives the same two tokens
- * again. */
+/* Return 1 if BPE-encoding the joined bytes of the two tokens gives exactly these two tokens. */
 static int fit(const sgt_vocab *v, uint32_t left, uint32_t right)
 {
     return sgt_stay_apart((const uint32_t(*)[2])v->halves, merged_by, &v->pairs, left, right);
@@ -82,8 +81,8 @@ static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, void *ro
 {
     const sgt_vocab *v = w->v;
     sgt_id *ids = room;
-    /* Loop invariant: the first `count` ids encode the first `at` bytes of s, and every two
-     * adjacent tokens fit. */
+    /* Loop invariant: the first `count` ids encode the first `at` bytes of s, and `fit` is 1 for
+     * every two adjacent tokens. */
     size_t at = 0, count = 0, len = 0;
     sgt_vocab_need_trie(v);
     uint32_t token = n ? sgt_vocab_longest(v, s, n, &len) : 0;
@@ -96,9 +95,9 @@ static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, void *ro
         } else if (len > 1) {
             token = sgt_vocab_longest(v, s + at, len - 1, &len);
         } else {
-            /* No token fits at this offset: mark it as a dead end, so that it is not tried again. A
-             * later mark may overwrite this one. In this case, the offset is tried again, which
-             * takes time but gives the same ids. */
+            /* No token at this offset passes `fit`: mark it as a dead end, so that it is not tried
+             * again. A later mark may overwrite this one. In this case, the offset is tried again,
+             * which takes time but gives the same ids. */
             assert(count > 0);
             w->marks[(w->place + at) % SGT_MARKS] = w->place + at;
             token = ids[--count];

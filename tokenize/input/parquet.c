@@ -15,7 +15,7 @@
 /* the encoding RLE for definition levels, the only one supported; assumed if a page's header states
  * none */
 #define RLE 3
-#define LISTED 240    /* maximum size in bytes of the list of column names in an error */
+#define LISTED 240    /* maximum size in bytes of the list of column names in an error message */
 #define PATH 4096     /* maximum length in bytes of a column's path, "group.group.column" */
 #define NONE SIZE_MAX /* index of no column */
 #define ABSENT INT64_MIN

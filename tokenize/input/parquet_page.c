@@ -716,9 +716,9 @@ static int all_valid(const sgt_unit *u, const sgt_parquet_string *rows, uint64_t
     return from == SIZE_MAX || sgt_utf8_valid(u->text + from, to - from) == to - from;
 }
 
-/* Return NULL if the row is a document, or else the reason why it is bad. Set *byte to the
- * position, from 1, of the first wrong byte in the string, or to 0. valid: 1 if the string is known
- * to be UTF-8. */
+/* Return NULL if the row is a document, or else the reason why it is bad. If its string is not
+ * UTF-8, set *byte to the position of the first invalid byte, counted from 1; otherwise set *byte
+ * to 0. valid: 1 if the string is known to be UTF-8. */
 static const char *bad_row(const sgt_unit *u, const sgt_parquet_string *s, int valid,
                            uint64_t *byte)
 {

@@ -383,9 +383,11 @@ static int compare_run(const sgt_journal *j, const sgt_out_request *r, const cha
     return rc < 0 ? rc : !r->corpus->stream;
 }
 
-/* Decide if the run that left the journal `j` (NULL: none) in `work` can be resumed. Return 1 if
- * so, or 0 if nothing is worth keeping or standard input is read. Return a negative SGT_E* if
- * `work` has complete shards or parts of another request. */
+/* Decide if the run that left the journal `j` (NULL: none) in `work` can be resumed. The result is
+ *
+ *   1    the run can be resumed
+ *   0    start over: nothing is worth keeping, or standard input is read
+ *   < 0  an error (SGT_E*): `work` has complete shards or parts of a different request */
 static int may_resume(const sgt_journal *j, const sgt_out_request *r, const char *work,
                       sgt_error *err)
 {
@@ -527,8 +529,8 @@ static int check_folder(const sgt_out_request *r, sgt_error *err)
         return sgt_fail(err, SGT_EIO, "%s: OUT is a file, not a folder (name another OUT)",
                         r->path);
     if (r->force || (r->corpus ? taken : !taken && has_file(r->path, ".work")))
-        /* accept the folder: it may be overwritten, or holds what an earlier request of this kind
-         * left */
+        /* accept the folder: with `force`, it may be overwritten, and otherwise its files are from
+         * an earlier request of the same kind */
         return SGT_OK;
     if (taken)
         return sgt_fail(
@@ -826,9 +828,9 @@ void sgt_out_leave(sgt_out *o)
     sgt_out_release(o, !untouched);
 }
 
-/* Move a file of a shard from .work to o->shards, unless an earlier call has moved it. Try to
- * rename the file instead of looking for it first. A file system may wrongly answer that a file
- * does not exist, and as a result, the set would be completed without it. */
+/* Move a file of a shard from .work to o->shards, unless an earlier call has moved it. Rename it
+ * without checking first that it exists: some file systems wrongly report that a file is missing,
+ * and the set would then be completed without it. */
 static int move_if_there(const sgt_out *o, const char *name, sgt_error *err)
 {
     char temporary[80];

@@ -44,7 +44,7 @@ void sgt_dedup_close(sgt_dedup *d); /* NULL is allowed */
 /* Return 1 if document `number` of a split is a duplicate, else 0. */
 int sgt_dedup_is_duplicate(const sgt_dedup *d, int split, uint64_t number);
 uint64_t sgt_dedup_count(const sgt_dedup *d);
-/* Return the number of tokens in the duplicates of a split. */
+/* Return how many tokens of a split are left out because their documents are duplicates. */
 uint64_t sgt_dedup_left_out(const sgt_dedup *d, int split);
 
 #endif

@@ -56,7 +56,7 @@ struct sgt_order {
      * delivers; tokens: length of the current document, or 0 if there is none yet */
     uint64_t position, tokens;
     /* only for a shuffled order: */
-    int copied;     /* 1 if the batches are buckets; 0 if one batch has all documents */
+    int copied;     /* 1: each batch is a bucket; 0: one batch has all documents */
     size_t batches; /* 0: the order is that of the input */
     counts *batch;  /* counts of each batch */
     /* (ranks, batches) array: number of documents and tokens that each rank has copied into each

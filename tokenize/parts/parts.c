@@ -149,8 +149,8 @@ static void begin_second(parts *p)
 
 /* ---- shards ---- */
 
-/* Look for shard k of a split, which should have `tokens` tokens. Return 1 if it exists, 0 if not,
- * or a negative SGT_E*. */
+/* Look for shard k of a split, and check that it has `tokens` tokens. Return 1 if it exists, 0 if
+ * not, or a negative SGT_E*. */
 static int find_shard(const parts *p, int split, uint64_t k, uint64_t tokens, sgt_error *err)
 {
     sgt_manifest_shard s;
@@ -439,7 +439,8 @@ static int make_shards(parts *p, sgt_error *err)
     return rc ? rc : meet(p, err);
 }
 
-/* Publish the complete set from all shards and parts. Only this rank uses the output folder now. */
+/* Combine all shards and parts into the complete set, and publish it. No other rank may be using
+ * the output folder. */
 static int complete(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_manifest m = {0};
@@ -482,8 +483,8 @@ static int meet_counts(parts *p, sgt_tokenize_result *result, sgt_error *err)
 static int finish(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
     int rc = meet_counts(p, result, err);
-    /* Count the missing parts now, while the ranks share the output folder, because no other rank
-     * can remove parts during that time. */
+    /* Count the missing parts now, while this rank shares the output folder: until it stops sharing
+     * (sgt_out_alone, sgt_out_leave), no other rank can complete the set and remove the parts. */
     if (!rc) result->waiting = count_missing(p);
     if (!rc && result->waiting && p->together)
         rc = sgt_fail(err, SGT_EIO,

@@ -4,8 +4,8 @@
  *
  * The regular expressions of the rules backtrack; this code does not. It reads a character and the
  * character after it, and then continues to the end of a class. Only two kinds of pieces need more:
- * white space, which ends at its last newline, and a word by case (split.h), which ends at its last
- * letter that may be lower case. In both, a run of characters is read at most twice. */
+ * white space, which ends at its last newline, and a word divided by case (split.h), which ends at
+ * its last letter that may be lower case. In both, a run of characters is read at most twice. */
 #include "tokenize/text/split.h"
 
 #include <string.h>

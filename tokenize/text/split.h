@@ -95,8 +95,9 @@ typedef struct sgt_splitter {
     /* End offset of the piece that is being returned in parts. Only used while text is split one
      * character at a time. */
     size_t end;
-    /* Used by the rules other than GPT-2's. base: offset at which the current series of 64-byte
-     * blocks began; hard: offset up to which text must be split one character at a time instead. */
+    /* Used by the rules other than GPT-2's. Text that cannot be split in blocks of 64 bytes is
+     * split one character at a time. hard: end offset of such text; base: offset of the first block
+     * after it. */
     size_t base, hard;
     size_t block; /* offset of the next block */
     /* bit mask of the previous block's piece starts that have not been returned yet, as the ends of

@@ -212,9 +212,9 @@ SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c,
     uint64_t space = b.low & b.high, before = b.blank << 1 | c->blank >> 63;
     uint64_t changed =
         (b.low ^ (b.low << 1 | c->low >> 63)) | (b.high ^ (b.high << 1 | c->high >> 63)) | begin;
-    /* 1 if the character after the block is white space. This matters only if the block ends in
-     * white space; otherwise split_wide_space, which reads the character's further bytes, is not
-     * called. */
+    /* Whether the character after the block is white space: 1 if so, 0 if not, 2 if that depends on
+     * the character's further bytes. These are examined only if the block ends in white space;
+     * otherwise `next` does not matter. */
     uint64_t next = sgt_split_space[p[64]];
     if (next > 1 && space >> 63) next = (uint64_t)split_wide_space(p + 64);
     uint64_t last = b.narrow_space & ~(space >> 1 | next << 63);
@@ -251,8 +251,8 @@ SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c,
  *   - after the last newline in a run of white space;
  *   - that begins the last white-space character before another class, unless it is a newline;
  *   - after a contraction.
- * In rules by case, marks count as letters, and a contraction belongs to the word before it. A
- * piece also starts at a run of upper case
+ * In rules that divide words by case, marks count as letters, and a contraction belongs to the word
+ * before it. A piece also starts at a run of upper case
  *   - after lower case, or after letters without case that follow lower case;
  *   - after a letter without case, if the run ends a run of letters.
  * In these rules, a block is "hard", and split.c splits it one character at a time, if it has
@@ -321,8 +321,8 @@ SPLIT_INLINE uint64_t rule_number_starts(const uint8_t *p, unsigned digits, cons
                                          uint64_t number, sgt_split_carry *c)
 {
     uint64_t before = number << 1 | c->number, longer = number & before;
-    /* After the loop, `longer` is not 0 if a run of numbers has more than `digits` bytes, which is
-     * rare. Only such a run may need to be divided, which is slow. */
+    /* After the loop, `longer` is not 0 if more than `digits` bytes in a row are numeric, which is
+     * rare. A shorter run that begins in this block need not be divided, which is slow. */
     for (unsigned i = 1; i < digits; i++) longer &= longer << 1;
     int begun = (c->number & number) != 0;
     c->number = number >> 63;
@@ -425,9 +425,9 @@ static inline void rule_wide_cases(const uint8_t *p, uint64_t wide, sgt_split_ca
     }
 }
 
-/* For rules by case, return the mask of the bytes at which a piece starts inside a run of letters
- * and marks, because upper case begins. letter: mask of all letters and marks. Set *hard to 1 if
- * the result depends on text after the block. */
+/* For rules that divide words by case: return the mask of the bytes inside runs of letters and
+ * marks at which a piece starts because upper case begins. letter: mask of all letters and marks.
+ * Set *hard to 1 if the result depends on text after the block. */
 SPLIT_INLINE uint64_t rule_case_starts(const rule_cases *k, uint64_t letter, sgt_split_carry *c,
                                        int *hard)
 {

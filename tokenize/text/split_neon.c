@@ -32,9 +32,9 @@ SPLIT_INLINE bytes64 twice(bytes64 v) { return EACH(vaddq_u8, v, v); }
 
 SPLIT_INLINE uint64_t top_bits(bytes64 v)
 {
-    /* The upper four bits of each byte of `bits` are the mask bits of four consecutive bytes of the
-     * block. Copy them to the lower four bits, so that one more shift can join those of two
-     * adjacent bytes. */
+    /* In each byte of `bits`, the upper four bits are the mask bits of four consecutive bytes of
+     * the block. Copy them to the lower four bits, so that one narrowing shift can join the mask
+     * bits of two adjacent bytes. */
     const uint8x16_t low = vsriq_n_u8(v.val[1], v.val[0], 1),
                      high = vsriq_n_u8(v.val[3], v.val[2], 1), bits = vsriq_n_u8(high, low, 2);
     const uint16x8_t pairs = vreinterpretq_u16_u8(vsriq_n_u8(bits, bits, 4));

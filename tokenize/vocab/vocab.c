@@ -317,9 +317,8 @@ int sgt_vocab_add_wholes(sgt_vocab *v, const uint32_t *ids, size_t count, sgt_er
 }
 
 /* Fill in the encoder's tables (all except v->pairs) from the tokens and their halves. This works
- * for any byte-level vocabulary. For `joins`, each merged token adds only the two bytes at the
- * border between its halves. Its other adjacent bytes are inside one half, and have been added for
- * that half. */
+ * for any byte-level vocabulary. To `joins`, a merged token adds only the pair of bytes at the
+ * border between its halves. All its other pairs are inside one half, which has added them. */
 static void fill_tables(sgt_vocab *v)
 {
     memset(v->byte_pairs, 0xFF, 65536 * v->width);
@@ -474,8 +473,8 @@ void sgt_vocab_free(sgt_vocab *v)
 
 /* ---- the fingerprint ---- */
 
-/* Return 1 if the ids imply the merges: if the order of ids is the order of merges, and if merges
- * produce all tokens except the bytes and the added tokens. */
+/* Return 1 if the merges follow from the ids: if the tokens that merges produce have their ids in
+ * the order of the merges, and are all tokens except the bytes and the added tokens. */
 static int ids_imply_merges(const sgt_vocab *v)
 {
     uint32_t plain = 0;

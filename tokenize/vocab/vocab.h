@@ -308,8 +308,8 @@ sgt_vocab *sgt_vocab_new(const char *path);
  * see sgt_pairs_make. */
 int sgt_vocab_make_tables(sgt_vocab *v, const uint16_t *factors, sgt_error *err);
 
-/* Register tokens that no merges produce, by their public ids. A piece that has exactly the bytes
- * of such a token becomes the token. Return 0 or SGT_ENOMEM. */
+/* Register tokens that no merges produce. `ids` contains their public ids. A piece that has exactly
+ * the bytes of such a token becomes the token. Return 0 or SGT_ENOMEM. */
 int sgt_vocab_add_wholes(sgt_vocab *v, const uint32_t *ids, size_t count, sgt_error *err);
 
 /* Set the rule by which v splits text. `rule` is a name or a pattern; NULL is GPT-2's rule. Return
