@@ -416,7 +416,7 @@ static int draw_slice(drawer *d, const loader_row *r, uint64_t most, double seco
     return SGT_OK;
 }
 
-/* ---- rows for which the set is opened again in each slice ---- */
+/* ---- rows for which the set is reopened in each slice ---- */
 
 /* If all shards fit into the page cache, read the parts that are not in it. */
 static int fill_cache(sgt_error *err)
@@ -424,11 +424,11 @@ static int fill_cache(sgt_error *err)
     return state.fits ? bench_cache(state.set, 1, err) : SGT_OK;
 }
 
-/* Return the number of batches per thread after which the set must be opened again, because its
- * data has left the state that the row measures; 0: never. In the state CACHED, this is one epoch,
+/* Return the number of batches per thread after which the set must be reopened, because it is no
+ * longer in the state that the row measures; 0: never. In the state CACHED, this is one epoch,
  * after which all pages are mapped. In the state COLD, it is the number of batches that together
- * read about a tenth of the set's pages. After that, too many windows would be in pages that
- * earlier windows have brought into the page cache. */
+ * read about a tenth of the set's pages. After more batches, too many windows would be in pages
+ * that are already in the page cache. */
 static uint64_t batches_until_reopened(const drawer *d, const loader_row *r)
 {
     uint64_t rows = o.batch * (uint64_t)r->threads;
@@ -467,9 +467,10 @@ static int draw_pools(drawer *d, const loader_row *r, double seconds, loader_sli
 enum { OPENED_MOST = 10 };
 
 /* Measure a slice of a row whose state is destroyed by measuring: CACHED ends when the pages are
- * mapped, COLD when they are cached. Therefore the set is opened for this slice, and again each
- * time it is used up. For COLD, the set must be closed before its pages are evicted, because mapped
- * pages cannot be evicted. With the reader `preload`, only opening the set reads the disk. */
+ * mapped, COLD when they are cached. Therefore the set is opened for this slice, and reopened each
+ * time that state is lost. For COLD, the set must be closed before its pages are evicted, because
+ * mapped pages cannot be evicted. With the reader `preload`, only opening the set reads the
+ * disk. */
 static int reopened_slice(const loader_row *r, loader_slice *sum, sgt_error *err)
 {
     int cold = r->pass == COLD, reads = cold && r->maker != SGT_READER_PRELOAD;

@@ -80,7 +80,7 @@ static struct {
     sgt_corpus *corpus;
     uint64_t bytes;              /* total size of the inputs */
     piece *pieces;               /* the inputs in memory */
-    size_t count, room, longest; /* longest: bytes of the longest piece */
+    size_t count, room, longest; /* longest: length in bytes of the longest piece */
     /* vocabs and peers have one element for each row of the table. Row 0 is our encoder. It may be
      * followed by two rows for our encoder with other ways to split text. The last rows are other
      * tokenizers. */
@@ -104,7 +104,7 @@ static struct {
  * of this size, too. A piece is longer if it has no position at which a cut leaves the tokens
  * unchanged */
 #define PIECE_BYTES ((size_t)256 << 10)
-/* maximum size in bytes of an input, larger than the memory of any machine */
+/* maximum size in bytes of an input: 1 TiB */
 #define MOST_BYTES ((size_t)1 << 40)
 
 /* Cut the text of a file into pieces without changing its tokens. Each piece ends at the last
@@ -345,8 +345,8 @@ static int add_all_ours(sgt_error *err)
     return rc == SGT_OK ? add_ours("GPT-2's pattern", "gpt2", err) : rc;
 }
 
-/* Add rows for other tokenizers. For Parquet files, these are different programs than for text
- * files. */
+/* If --peer is given, add rows for the programs to compare with. They differ for Parquet files and
+ * text files. */
 static int add_peers(sgt_error *err)
 {
     const sgt_corpus *c = state.corpus;

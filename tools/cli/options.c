@@ -788,11 +788,11 @@ static _Noreturn void refuse_unknown(const sgt_program *p, const char *dashes, c
     sgt_usage(p, "%s%.*s: no such option%s", dashes, (int)n, name, hint);
 }
 
-/* End with wrong usage in three cases:
+/* Exit with a usage error if
  *
  *   an operand NAME=VALUE has the name of an option, and no file of that name exists
  *   operands are given, but the program takes none (a dash or --data may have been forgotten)
- *   no operands are given, but the only form in the usage needs some */
+ *   no operands are given, but the usage has a single form, which needs some */
 static void check_operands(const sgt_program *p, char **operands)
 {
     const char *wanted = operands_of(p), *word = *operands;

@@ -24,7 +24,7 @@ typedef enum question_kind {
 
 /* Rules for choosing the model's answer, which is the one with the lowest loss. BY_SUM compares the
  * total loss of the answers' tokens, BY_CHARACTER the loss per character, and BY_TOKEN the loss per
- * token. As in lm-evaluation-harness, the blank before an answer does not count as a character. */
+ * token. As in lm-evaluation-harness, the space before an answer does not count as a character. */
 enum { BY_SUM, BY_CHARACTER, BY_TOKEN, RULES };
 static const char *const acc_names[] = {"acc", "acc_norm", "acc_token"};
 static const char *const stderr_names[] = {"acc_stderr", "acc_norm_stderr", "acc_token_stderr"};
@@ -98,7 +98,7 @@ static int keep_row(questions *s, answer_row row)
     return SGT_OK;
 }
 
-/* Add a row that consists of context[c], a blank, and answer[a]. */
+/* Add a row: the first c bytes of `context`, a space, and the first a bytes of `answer`. */
 static int add_row(questions *s, const char *context, size_t c, const char *answer, size_t a)
 {
     sample_lines *f = &s->file;
@@ -196,7 +196,7 @@ static int add_item(void *ctx, const json_t *o)
 }
 
 /* Read all questions in a file, which must be of the same kind. A row consists of a context, a
- * blank and an answer. An empty context is replaced by the end-of-text id. Only the last
+ * space and an answer. An empty context is replaced by the end-of-text id. Only the last
  * s->positions + 1 tokens of a row are kept. If a line is wrong, returns SGT_EFORMAT; the message
  * names the file and the line. */
 static int read_questions(questions *s, const char *path, const sgt_vocab *v, sgt_error *err)

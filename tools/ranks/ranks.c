@@ -325,8 +325,8 @@ static void set_patience(int fd, int seconds)
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 }
 
-/* Return whether a rank's connection is still open. A rank to which rank 0 did not answer in time
- * closes its connection and connects again. */
+/* Return whether the connection from a rank is still open. If rank 0 does not answer in time, the
+ * rank closes its connection and connects again. */
 static int is_open(int fd)
 {
     char next;

@@ -543,7 +543,7 @@ static void put_notes(FILE *page, const report *r)
 
 /* ---- options ---- */
 
-/* Return the value of an option as malloc'd text, as it is in options.json. Return NULL if
+/* Return an option's value from options.json as text, which the caller frees. Return NULL if
  * options.json does not have the option. */
 static char *format_option(const report_run *run, const char *name)
 {
