@@ -70,11 +70,11 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
  *                 start is the mean of the first SGT_MEAN_STEPS losses. If these already rise, the
  *                 start is at most about 1.1 times the first loss.
  *   lr too high   The mean of SGT_RISE_STEPS losses rises above the first loss, or above an earlier
- *                 low, within SGT_RISE_WITHIN steps after the warm-up. Advice: lower the lr 3 to 30
- *                 times. The loss of such a run falls again, but stays far above what a lower lr
+ *                 low, within SGT_RISE_WITHIN steps after the warm-up. Advice: divide the lr by 3
+ *                 to 30. The loss of such a run falls again, but stays far above what a lower lr
  *                 reaches. After this report, "flat" is not reported.
- *   oscillating   The loss makes SGT_SWINGS swings within SGT_SWING_STEPS steps. Advice: lower the
- *                 lr 2 to 10 times.
+ *   oscillating   The loss makes SGT_SWINGS swings within SGT_SWING_STEPS steps. Advice: divide
+ *                 the lr by 2 to 10.
  *   flat          After the warm-up, the last half of the steps has no lower loss than the quarter
  *                 before it. Advice: raise the lr.
  *   a spike       The loss rises above the median of the last SGT_SPIKE_BEFORE losses by
@@ -87,7 +87,7 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
  *   norm spike    The gradient norm is SGT_SPIKE_NORM times the median of the last
  *                 SGT_SPIKE_STEPS norms (at least SGT_SPIKE_BEFORE of them). Advice: as for a
  *                 spike. With --skip-spikes, neither kind of spike is reported.
- *   not finite    Advice, at once: lower the lr 10 times.
+ *   not finite    Advice, at once: divide the lr by 10.
  * Changes that noise can explain do not count. The losses of single tokens have a standard
  * deviation of about 3 nats. Because the losses of successive tokens are correlated, the loss of a
  * step of n tokens is assumed to have a standard deviation of 4.5/sqrt(n) and not 3/sqrt(n). A rise
@@ -119,8 +119,8 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
 /* a run diverges if the mean loss is above the loss at the run's start for this many steps in a
  * row */
 #define SGT_ABOVE_STEPS 50
-/* number of losses in the moving average, whose rise after the warm-up shows that the learning rate
- * is too high */
+/* number of losses in the moving average; if this average rises after the warm-up, the learning
+ * rate is too high */
 #define SGT_RISE_STEPS 5
 /* A rise counts only if it happens at most this many steps after the warm-up. It may be confirmed
  * and reported later, up to twice as many steps after the warm-up. */

@@ -307,10 +307,12 @@ typedef struct sgt_backend_options {
      * gains. A CPU backend supports only no_overlap, with which no update is deferred. */
     int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic;
     uint32_t variants; /* set of SGT_VARIANT_*, for CUDA */
-    /* Two strings that are read only while the backend opens. `cache`: folder that stores a CPU's
-     * measured peak speed for later runs; created if missing; NULL: no cache. `choices`: for a
-     * resumed run, the matrix-product algorithms that it used before (text of sgt_backend.choices).
-     * They are used again if `deterministic` is set. */
+    /* Two strings that need to be valid only until the backend is open.
+     *
+     *   cache    folder that stores the measured peak speed of a CPU for later runs; created if
+     *            missing; NULL: no cache
+     *   choices  for a resumed run, the matrix-product algorithms that it used before (text of
+     *            sgt_backend.choices); used again if `deterministic` is set */
     const char *cache, *choices;
     /* 1: with CUDA, wait for each kernel after its launch, so that an error message names the
      * kernel. This disables CUDA graphs. */

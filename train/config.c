@@ -565,8 +565,8 @@ typedef struct comparison {
     const char *was, *where;
 } comparison;
 
-/* Compare s with the settings stored as the JSON `text`. Return an error that names the first
- * option whose values differ, except for the options in how->skipped. */
+/* Compare s with the settings in the JSON text `text`, except for the options whose flags are in
+ * how->skipped. If options differ, return an error that names the first of them. */
 static int compare(const sgt_config *s, const char *text, const comparison *how, sgt_error *err)
 {
     sgt_config kept;

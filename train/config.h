@@ -183,8 +183,8 @@ typedef enum sgt_merge {
     /* all options except --cpu and --memory-limit; used for the options stored in a checkpoint */
     SGT_MERGE_KEPT,
     SGT_MERGE_GIVEN, /* all options, marked as set by the user; used for --config */
-    /* only the options that the user may change when resuming a run, except --cpu and
-     * --memory-limit; used for options.json */
+    /* only the options that may be changed when a run is resumed, without --cpu and --memory-limit;
+     * used for options.json */
     SGT_MERGE_CHANGED,
     /* the options of SGT_MERGE_CHANGED and those that may change with the kind of device; used if a
      * run is resumed on another kind of device */

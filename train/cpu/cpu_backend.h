@@ -50,8 +50,9 @@ typedef struct sgt_cpu_block {
     /* for each tensor, the index of its first float in buf.params and buf.grads */
     size_t at[SGT_BLOCK_TENSORS];
     double squares; /* sum of the squares of all gradients of the block's four weight matrices */
-    /* For each tensor of the block: how many tasks of an optimizer pass must be complete before the
-     * entire tensor is updated. Each task updates one piece of a tensor (sgt_cpu_piece). */
+    /* For each tensor of the block: number of optimizer tasks, counted from the beginning of a
+     * pass, after which the entire tensor is updated. Each task updates one piece of a tensor
+     * (sgt_cpu_piece). */
     size_t shares[SGT_BLOCK_TENSORS];
     /* outputs of the first and second LayerNorm and of GELU: (N, C), (N, C), (N, 4C) */
     void *ln1, *ln2, *gelu;

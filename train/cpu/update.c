@@ -205,7 +205,8 @@ size_t sgt_cpu_second(const sgt_cpu_shape *s, size_t tensor)
     return t.offset - without;
 }
 
-/* Return the shape that Muon needs for a matrix SGT_LINEAR_*. */
+/* Return the size and the number format with which Muon updates the weight matrix `linear`, one of
+ * SGT_LINEAR_*. */
 static sgt_muon_shape shape_of(const sgt_cpu_shape *s, int linear)
 {
     static const size_t rows[] =

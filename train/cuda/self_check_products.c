@@ -23,8 +23,8 @@ typedef struct form {
      * the product is added to the previous contents of D. */
     int added;
     size_t batch; /* number of matrix products per call; 0 means 1 */
-    /* Factors for sgt_cuda_gemm_run_mixed, which computes D = f * product + h * (array `added`). If
-     * f is 0, there are no factors, and sgt_cuda_gemm_run computes the product. */
+    /* Factors in D = f * product + h * (array `added`), which sgt_cuda_gemm_run_mixed computes. If
+     * f is 0, the product is computed without factors, by sgt_cuda_gemm_run. */
     float f, h;
     int same; /* 1: B is A itself */
 } form;

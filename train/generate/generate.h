@@ -119,8 +119,8 @@ size_t sgt_choose_kept(const sgt_choice *c, const float *logits, size_t n, void 
                        const uint32_t **ids, const double **weights);
 
 /* Return the id that the random number u (0 <= u < 1) selects. If u is uniformly distributed, each
- * id that may be chosen is selected with its probability. Return -1 if sgt_choose_kept returns
- * 0. */
+ * id that may be chosen is selected with its probability. Return -1 if a logit is NaN or positive
+ * infinity, or if no logit is finite. `room`: scratch memory of sgt_choose_room(n) bytes. */
 int32_t sgt_choose(const sgt_choice *c, const float *logits, size_t n, double u, void *room);
 
 /* Return the random number u for the token at index `position` of sample `sample`: a multiple of
@@ -130,7 +130,7 @@ double sgt_choose_draw(uint64_t seed, uint64_t sample, uint64_t position);
 /* ---- prompts ---- */
 
 typedef struct sgt_prompt {
-    const int32_t *ids; /* token ids of the prompt: at least one, each below the model's vocab */
+    const int32_t *ids; /* the prompt's token ids: at least one, each below the vocabulary size */
     size_t count;
     /* sample number: equal prompts with different numbers get different continuations */
     uint64_t sample;

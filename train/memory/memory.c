@@ -415,9 +415,9 @@ int sgt_memory_explain(sgt_trainer *t, const sgt_error *why, sgt_error *err)
     sizing z;
     char cure[128];
     uint64_t rows = t->s->batch / sgt_ranks_size(t->o->ranks);
-    /* When a backend runs out of memory, the data and the program are already in memory, and the
-     * free memory is less by their size. Therefore do not count them as memory that the run still
-     * needs. */
+    /* When a backend runs out of memory, the data and the program are already loaded, so the free
+     * memory has already shrunk by their size. Therefore do not count them as memory that is still
+     * needed. */
     int checked = t->s->recompute == SGT_RECOMPUTE_AUTO || size_run(&z, t, NULL) < 0;
     if (!checked) z.data = z.program = 0, find_free(&z);
     if (checked || bytes_with(&z, rows, NULL) <= z.room)

@@ -311,8 +311,8 @@ static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *f
     return rc;
 }
 
-/* Copy s->choices and s->sets from the JSON object. Either may be missing: some backends choose no
- * algorithms, and a single data set has no list of sets. */
+/* Copy the algorithms and the list of data sets from the JSON object to s->choices and s->sets.
+ * Either may be missing: some backends choose no algorithms, and a single data set has no list. */
 static int parse_texts(sgt_checkpoint_state *s, const json_t *json, const char *path,
                        sgt_error *err)
 {

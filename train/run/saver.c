@@ -25,13 +25,14 @@ typedef struct copy {
 struct sgt_saver {
     const sgt_trainer *t;
     copy copy;
-    /* number of states to copy (see states_of); reads of any other state return zeros */
+    /* number of states to copy: parameters and moments (see states_of); a state that is not copied
+     * reads as zeros */
     int states;
     /* 1: the notice that there is no memory for the copy has been given, which happens only once */
     int said;
     int track;
     pthread_t thread;
-    int writing; /* 1: the background thread was started and is not joined yet */
+    int writing; /* 1: the background thread has been started but not joined yet */
     /* 1: the background thread has stored its result in `rc` and `why`, and will exit; set by that
      * thread */
     int written;

@@ -34,11 +34,14 @@ void sgt_saver_close(sgt_saver *s);
 /* Return the size in bytes of the copy that a saver makes of a model's parameters and moments. */
 uint64_t sgt_saver_bytes(const sgt_model *m, sgt_optim_kind optimizer);
 
-/* Save a checkpoint. `more`: 1 if training continues, so that the checkpoint may be written in the
- * background. The strings in *state must stay valid until the checkpoint is written. Return the
- * error of the previous save, if it failed, or that of this save, if it is not written in the
- * background. After an error, this rank may have made only some of the backend's calls that all
- * ranks must make. */
+/* Save a checkpoint. `more`: 1 if training continues. In this case, the checkpoint is written in
+ * the background if there is memory for a copy of the state. The strings in *state must stay valid
+ * until the checkpoint is written.
+ *
+ * If the previous write in the background failed, save nothing and return its error. Otherwise
+ * return the error of this save, except that of writing in the background, which a later call
+ * returns. If this function fails, training on several ranks must end, because other ranks may be
+ * waiting for calls of the backend that this rank has not made. */
 int sgt_saver_save(sgt_saver *s, const sgt_checkpoint_state *state, sgt_backend *b, int more,
                    sgt_error *err);
 
