@@ -27,14 +27,14 @@ SGT_EVERYWHERE uint64_t sgt_moments_draw(uint64_t step)
 }
 
 /* Return the key from which the random bits of an element are hashed. All elements whose numbers
- * have the same upper 32 bits have the same key. So one call of Philox serves 2^32 successive
+ * have the same upper 32 bits have the same key. So one call to Philox serves 2^32 successive
  * elements. */
 SGT_EVERYWHERE uint32_t sgt_moments_key(uint64_t seed, uint64_t draw, uint64_t element)
 {
     return sgt_philox(seed, element >> 32, draw).x[0];
 }
 
-/* Return 32 random bits for an element: a hash of its number and its key. A call of Philox for each
+/* Return 32 random bits for an element: a hash of its number and its key. A call to Philox for each
  * element would take longer than the update itself. The constants are those of Wellons' "lowbias32"
  * (2018), in which every output bit depends on all input bits with almost no bias. */
 SGT_EVERYWHERE uint32_t sgt_moments_random(uint32_t key, uint64_t element)

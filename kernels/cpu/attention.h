@@ -95,7 +95,7 @@ SGT_INLINE void product_tile(float *c, size_t ldc, const float *a, size_t a_row,
 }
 
 /* Compute c = a b, or c += a b if `accumulate` is set, for n columns of b and c; n is a multiple of
- * W. The columns are divided among calls of product_tile. Each call passes a constant number of
+ * W. The columns are divided among calls to product_tile. Each call passes a constant number of
  * vectors, so that the compiler keeps the sums in registers. */
 SGT_INLINE void product_rows(float *c, size_t ldc, const float *a, size_t a_row, size_t a_col,
                              const float *b, size_t ldb, size_t n, size_t k, int accumulate)

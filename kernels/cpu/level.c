@@ -391,8 +391,8 @@ static void layernorm_backward(float *dx, float *dw, float *db, const float *dou
  * Philox draw, which gives the factors of four elements. */
 enum { DROP = 4 * W };
 
-/* Write the factors of DROP elements, from the element with number `element` on, which must be a
- * multiple of 4. The iterations of the loop are independent, so the compiler vectorizes it. */
+/* Write the factors of DROP elements, beginning with number `element`, a multiple of 4. The
+ * iterations of the loop are independent, so the compiler vectorizes it. */
 static void drop_factors(float *factor, const sgt_dropout *d, uint64_t element)
 {
     const uint32_t limit = sgt_dropout_limit(d->rate);

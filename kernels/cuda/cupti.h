@@ -122,7 +122,7 @@ typedef struct sgt_cupti_launch { /* record of a kernel */
     uint64_t node; /* id of the node of a CUDA graph; 0: none */
 } sgt_cupti_launch;
 
-typedef struct sgt_cupti_move { /* record of a copy, or of a fill, which has no direction */
+typedef struct sgt_cupti_move { /* record of a copy or of a fill; a fill has no direction */
     int32_t kind;
     uint8_t direction, rest[3]; /* direction: for example SGT_CUPTI_HOST_TO_DEVICE */
     uint64_t bytes, start, end;

@@ -76,8 +76,8 @@ typedef struct sgt_cuda_gemms_options {
      * algorithm with correct results, in the order of the library's heuristics. */
     int deterministic;
     /* Algorithms to use if `deterministic` is set: text from sgt_cuda_gemms_choices, of this or an
-     * earlier run, or NULL. Text for a different device or library version is ignored. The string
-     * must stay valid until the last product is planned. */
+     * earlier run; NULL: none. Text for a different device or library version is ignored. The
+     * string must stay valid until the last product is planned. */
     const char *choices;
     int unverified; /* 1: do not check the results of algorithms; 0: check them */
     /* called for each algorithm that is rejected because its results are wrong, and for each matrix

@@ -77,7 +77,7 @@ int sgt_cuda_elapsed_ms(float *ms, sgt_cuda_event from, sgt_cuda_event to, sgt_e
 /* Return the first error that a launch or an asynchronous call left since the last check. This does
  * not wait. */
 int sgt_cuda_check(sgt_error *err);
-/* Note that a call of another library (`what`) failed with error `code`. If it is the first failure
+/* Note that a call to another library (`what`) failed with error `code`. If it is the first failure
  * since the last check, the next check reports it. */
 void sgt_cuda_note_failure(const char *what, int code);
 
@@ -119,8 +119,8 @@ typedef struct sgt_cuda_counts {
     /* number of launches of kernels and library functions; launches in a graph are counted when
      * they are captured, and not when the graph runs */
     uint64_t launches;
-    uint64_t finishes; /* calls of sgt_cuda_finish, which waits for all work of a stream */
-    /* calls of sgt_cuda_event_finish that had to wait for their event */
+    uint64_t finishes; /* calls to sgt_cuda_finish, which waits for all work of a stream */
+    /* calls to sgt_cuda_event_finish that had to wait for their event */
     uint64_t event_waits;
     uint64_t copies, graph_runs;
     uint64_t mallocs; /* allocations of device and pinned memory */

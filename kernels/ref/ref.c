@@ -289,9 +289,9 @@ static double factor(const sgt_dropout *d, size_t T, size_t i, size_t j)
 
 static size_t first_key(const int32_t *start, size_t i) { return start ? (size_t)start[i] : 0; }
 
-/* Return the size in floats of the scratch memory, which is used for doubles. The forward pass
- * needs T doubles for a query's probabilities and D for its output. The backward pass needs D
- * doubles for a query's dq, and 2*T*D for the sums of dk and dv. */
+/* Return the size of the scratch memory, counted in floats. It holds doubles: the forward pass
+ * needs T of them for a query's probabilities and D for its output; the backward pass needs D for a
+ * query's dq, and 2*T*D for the sums of dk and dv. */
 static size_t attention_scratch(size_t T, size_t D)
 {
     return sizeof(double) / sizeof(float) * (T + D + 2 * T * D);
