@@ -180,7 +180,7 @@ int sgt_stream_get(char **out, size_t *n, FILE *f, const char *name, size_t max,
         free(buf);
         return rc;
     }
-    /* `buf` has room for the NUL at index `used`: the last call of fread had room for at least one
+    /* `buf` has room for the NUL at index `used`: the last call to fread had room for at least one
      * more byte, but stored none. */
     buf[used] = 0;
     *out = buf;

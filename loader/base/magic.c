@@ -63,7 +63,7 @@ static const sgt_magic *find(const number *table, size_t count, const uint8_t *p
 
 /* Return whether the n bytes at p begin with the header of a tar archive. Old archives have no
  * magic number, so check the header's checksum: eight octal digits, equal to the sum of all bytes
- * of the header. For that sum, the eight bytes of the checksum itself count as blanks. */
+ * of the header. For that sum, the eight bytes of the checksum itself count as spaces. */
 static int is_tar(const uint8_t *p, size_t n)
 {
     unsigned sum = 0;
@@ -161,7 +161,7 @@ static const sgt_magic *find_wide(const uint8_t *p, size_t n, int whole)
         const wide w = count_units(p, n, 2, big);
         /* ASCII: every second byte is NUL */
         if (4 * w.narrow >= 3 * w.count) return w.odd || w.zeros ? &figures[0] : &texts[big];
-        /* text of a non-Latin alphabet, in which few characters besides blanks and line ends are
+        /* text of a non-Latin alphabet, in which few characters besides spaces and line ends are
          * ASCII */
         if (!w.zeros && !w.odd && w.narrow >= 16 && 16 * w.narrow >= w.count &&
             8 * w.swapped <= w.narrow && 8 * (w.narrow + w.close) >= 7 * w.count)

@@ -14,7 +14,7 @@ extern "C" {
 /* Start a thread, as pthread_create does, with signals blocked in it, so that signals reach only
  * the program's own threads. SIGSEGV, SIGBUS, SIGFPE and SIGILL are not blocked: a thread causes
  * these itself, and the program may have a handler for them (see sgt_loader_guard_sigbus). Return
- * pthread_create's error number, or 0. */
+ * 0, or pthread_create's error number if it fails. */
 int sgt_thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
 
 typedef struct sgt_process {

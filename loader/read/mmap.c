@@ -88,7 +88,7 @@ typedef struct cursor {
      * causes disk reads, and set again when they show that it does */
     int advising;
     unsigned batches; /* number of batches since the kernel's counters were last checked */
-    /* number of fetches that have been announced by calls of `expect` but not made yet */
+    /* number of fetches that have been announced by calls to `expect` but not made yet */
     unsigned told;
     /* thread whose counters were last checked; the cursor may later move to another thread */
     pthread_t thread;
@@ -106,8 +106,8 @@ static struct {
     pthread_mutex_t lock;
 } guard = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The reader whose maps this thread is reading, or NULL. The TLS model initial-exec is required in
- * a signal handler: it ensures that accessing the variable never allocates memory. */
+/* The reader whose maps this thread is reading; NULL: none. The TLS model initial-exec is required
+ * in a signal handler: it ensures that accessing the variable never allocates memory. */
 static _Thread_local reader *reading __attribute__((tls_model("initial-exec")));
 
 /* Record that byte `at` of the map could not be read, unless a lower offset is already recorded. */

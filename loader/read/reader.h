@@ -11,7 +11,7 @@
  *
  * expect announces the windows of a coming fetch, so that the reader can read ahead. It is NULL if
  * the reader has no use for it. The caller must fetch announced windows in the order of the
- * announcements: each fetch asks for exactly the windows of one call of expect, in the same order.
+ * announcements: each fetch asks for exactly the windows of one call to expect, in the same order.
  * expect is cheap and never waits. If it returns 0, there is no room now, and the caller should
  * announce the windows again after the next fetch. A call with n = 0 cancels all announcements.
  * Such a call is required before the caller fetches other windows. */

@@ -75,9 +75,10 @@ size_t sgt_rings_align(const sgt_rings *all);
 size_t sgt_rings_room(const sgt_rings *all, size_t bytes);
 
 /* Open a ring. At most `depth` reads (1 to 4096) are in flight at a time, and further reads wait.
- * `memory` is a buffer of `bytes` bytes (at most 1 GiB) into which most reads go, or NULL. It is
- * registered with the kernel if the user's limits allow that. Only one thread at a time may use a
- * ring; it is faster if that is always the same thread. A child after fork must not use it. */
+ * `memory` is a buffer of `bytes` bytes (at most 1 GiB) into which most reads go. It is registered
+ * with the kernel if the user's limits allow that. It may be NULL. Only one thread at a time may
+ * use a ring; it is faster if that is always the same thread. A child after fork must not use
+ * it. */
 int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, void *memory, size_t bytes,
                   sgt_error *err);
 

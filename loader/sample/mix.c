@@ -187,7 +187,7 @@ sgt_window sgt_mix_window(const sgt_mix *m, uint64_t row)
 enum { SOME = 64 };
 
 /* Set windows[0] ... windows[n - 1] to the windows of n rows, at most SOME. Row i is the row with
- * index own[i] of set set[i]. The rows of each set are drawn by a single call of
+ * index own[i] of set set[i]. The rows of each set are drawn by a single call to
  * sgt_sampler_windows, which is faster than one call per row. */
 static void draw_sets(const sgt_mix *m, sgt_mix_memo *memo, const uint64_t *own,
                       const uint32_t *set, uint32_t n, sgt_window *windows)

@@ -163,7 +163,7 @@ void sgt_sampler_free(sgt_sampler *s);
 sgt_window sgt_sampler_window(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t row);
 
 /* Set windows[i] to the window of row rows[i], for i < n. For rows of the same epoch this is faster
- * than n calls of sgt_sampler_window (see draws.h). memo must not be NULL. */
+ * than n calls to sgt_sampler_window (see draws.h). memo must not be NULL. */
 void sgt_sampler_windows(const sgt_sampler *s, sgt_sampler_memo *memo, const uint64_t *rows,
                          uint32_t n, sgt_window *windows);
 

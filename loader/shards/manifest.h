@@ -65,7 +65,7 @@ void sgt_manifest_free(sgt_manifest *m);
  *
  * Hugging Face's transformers reads this file together with tokenizer.json. If the file is missing,
  * AutoTokenizer chooses settings by the type of the model. As a result, it may use GPT-2's split
- * pattern and normalization, add a second end-of-text token, and drop blanks before punctuation in
+ * pattern and normalization, add a second end-of-text token, and drop spaces before punctuation in
  * decoded text. */
 
 #define SGT_TOKENIZER_CONFIG "tokenizer_config.json"

@@ -29,7 +29,7 @@ typedef struct sgt_set_shard {
     struct stat file;
     /* index of the set to which the shard belongs, if the loader has several sets */
     uint32_t set;
-    /* value to pass as the argument `raw` when the shard is opened again by sgt_shard_open */
+    /* value to pass as the argument `raw` when the shard is reopened by sgt_shard_open */
     int raw;
     uint64_t index; /* hash of Megatron-LM's .idx */
     /* message about the shard's damage, stored in a survey (sgt_set.survey); NULL: no damage was
