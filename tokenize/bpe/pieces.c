@@ -300,8 +300,8 @@ static size_t longest_piece(const sgt_rule *r, const uint8_t *text, size_t n, si
 
 /* Return 1 if offset b is a border between two tokens of the encoded piece, whatever text follows
  * s[0 ... t); else 0. `last` is the token that ends at b. As the proof in bpe.h requires, the bytes
- * from b to each offset at which a token may end near t are encoded. `last` must fit next to the
- * first token of each result. */
+ * from b to each offset at which a token may end near t are encoded. `fit` must be 1 for `last` and
+ * the first token of each result. */
 static int stands(const extent *x, size_t b, uint32_t last, size_t t)
 {
     uint32_t first = SGT_NO_TOKEN;

@@ -258,7 +258,7 @@ static void close_container(scan *c)
 }
 
 /* Read the name of an object's member and the colon after it. Return 1 if the path leads to the
- * member's value, else 0, or -1 if the line is bad. */
+ * member's value, 0 if it does not, or -1 if the line is bad. */
 static int read_name(scan *c)
 {
     uint8_t *name, *end;

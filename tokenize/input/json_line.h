@@ -69,7 +69,7 @@ int sgt_json_records(struct sgt_unit *u, const struct sgt_part *p, struct sgt_pa
                      sgt_error *err);
 
 /* Prepare the n bytes at `line` for a strict JSON parser: outside strings, replace NaN, Infinity
- * and -Infinity by an empty list and blanks. The line must be followed by a newline or NUL. Return
+ * and -Infinity by an empty list and spaces. The line must be followed by a newline or NUL. Return
  * NULL, or the reason why the line is bad: it has a byte order mark outside strings. */
 const char *sgt_json_mend(char *line, size_t n);
 

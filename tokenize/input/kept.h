@@ -14,7 +14,7 @@
 
 /* Parse a list of field names such as "url,date"; NULL is an empty list. Return SGT_EUSAGE if there
  * are too many names, or if a name is invalid: empty, repeated, not UTF-8, or with a quote, a
- * backslash or a control character. The caller frees k->text, also after a failure. */
+ * backslash or a control character. The caller frees k->text, even after a failure. */
 int sgt_kept_names_set(sgt_kept_names *k, const char *list, sgt_error *err);
 
 /* From a JSONL line, take the fields to keep, and append them to u->kept as a JSON object such as

@@ -136,7 +136,7 @@ typedef struct sgt_parquet_page {
     size_t at;   /* offset of the compressed bytes in the unit's text */
     int codec;
     sgt_parquet_column column;
-    /* dictionary of the column in this page's row group, or NULL */
+    /* dictionary of the column in this page's row group; NULL: there is none */
     sgt_parquet_shared *dictionary;
     /* shared page that contains these rows; NULL if the page has at most SGT_PARQUET_ROWS rows */
     sgt_parquet_shared *whole;

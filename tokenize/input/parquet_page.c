@@ -308,7 +308,7 @@ struct sgt_parquet_shared {
     sgt_parquet_string *rows;
     const uint8_t *strings; /* text that the offsets in `rows` refer to */
     int decoded;
-    const char *why; /* reason why the page cannot be decoded, or NULL */
+    const char *why; /* reason why the page cannot be decoded; NULL: no error */
 };
 
 int sgt_parquet_shared_new(sgt_parquet_shared **out, const sgt_parquet_page *p, uint8_t **packed,

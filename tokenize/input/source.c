@@ -208,7 +208,7 @@ static int damaged(const sgt_source *s, const char *kind, const char *why, sgt_e
                                       : " (--skip-bad skips the rest of such files)");
 }
 
-/* Decompress gzip bytes from s->in to s->out, as many as one call of zlib handles. */
+/* Decompress gzip bytes from s->in to s->out, as many as one call to zlib handles. */
 static int inflate_some(sgt_source *s, sgt_error *err)
 {
     z_stream *z = &s->gz;
@@ -240,7 +240,7 @@ static int inflate_some(sgt_source *s, sgt_error *err)
  * input is divided. */
 static int is_legacy(uint8_t first) { return first >= 0x1e && first <= 0x27; }
 
-/* Decompress zstd bytes from s->in to s->out, as many as one call of libzstd handles. */
+/* Decompress zstd bytes from s->in to s->out, as many as one call to libzstd handles. */
 static int decompress_some(sgt_source *s, sgt_error *err)
 {
     static const char not_zstd[] = "not zstd, or damaged";

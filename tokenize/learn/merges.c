@@ -100,7 +100,8 @@ static uint32_t left_of(pair_key key) { return (uint32_t)(key >> 20); }
 static uint32_t right_of(pair_key key) { return key & 0xFFFFF; }
 
 /* An element of a pair's list of the words that may contain the pair. word: index of the word in
- * trainer.words. before: index in trainer.holders of the element added before this one, or 0. */
+ * trainer.words. before: index in trainer.holders of the element added before this one; 0: there is
+ * none. */
 typedef struct holder {
     uint32_t word, before;
 } holder;

@@ -43,7 +43,7 @@ extern const char *const sgt_layout_names[], *const sgt_layout_says[2][4];
 char *sgt_export_options(const char *options, sgt_layout layout);
 
 /* Write the files of the new set into e->work and flush them to disk. Their names are temporary,
- * with ".tmp" appended. Describe the set in *to, which the caller frees, also after a failure. If a
+ * with ".tmp" appended. Describe the set in *to, which the caller frees, even after a failure. If a
  * document is too long for Megatron-LM's index, return SGT_EUNSUPPORTED and name the document. */
 int sgt_export_write(const sgt_export *e, sgt_manifest *to, sgt_error *err);
 

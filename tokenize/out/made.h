@@ -19,7 +19,7 @@
 #include "loader/base/error.h"
 #include "loader/shards/manifest.h"
 
-/* maximum size in bytes of the tokens that one call of sgt_made_ids returns */
+/* maximum size in bytes of the tokens that one call to sgt_made_ids returns */
 #define SGT_MADE_WINDOW ((size_t)1 << 20)
 #define SGT_MADE_OPEN 256 /* maximum number of shards that are open at the same time */
 

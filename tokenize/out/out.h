@@ -72,9 +72,9 @@ typedef struct sgt_out {
     /* folder that complete shards are moved to: OUT, or OUT/.work/set if they will be converted to
      * another layout (export.h) */
     char shards[SGT_PATH];
-    /* owner: ownership of the whole OUT (the file .work/owner and the lock .work/lock), or NULL.
-     * sharer: ownership of this rank's part while ranks share OUT (the file .work/owner-RANK), or
-     * NULL. */
+    /* owner: ownership of the whole OUT (the file .work/owner and the lock .work/lock); sharer:
+     * ownership of this rank's part while ranks share OUT (the file .work/owner-RANK); NULL: not
+     * owned */
     sgt_owner *owner, *sharer;
     sgt_claimant who;
     size_t width; /* bytes of an id in the shards */

@@ -63,7 +63,7 @@ typedef struct search {
     size_t slots, used;
     /* Indices of documents, in input order over both splits. first: first document whose record
      * this pass may add to the table; next: first document left to the next pass because the table
-     * was full, or NONE. */
+     * was full; NONE: no document was left. */
     uint64_t first, next;
     /* Indices of documents. number: the document whose record this pass reads next, among the
      * documents of both splits; place: for each split, the split's next document. */

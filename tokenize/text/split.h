@@ -132,9 +132,9 @@ size_t sgt_split(sgt_splitter *s, uint32_t *ends, size_t max);
  * them, if they start at a safe cut. Return 0 if no cut is found (for example, in white space or a
  * run of one letter); the caller can then try again with a longer text.
  *
- * joins: the byte pairs that occur inside tokens (vocab.h), or NULL; only used with GPT-2's rule.
- * With joins, a word may also be cut between two bytes that no token contains next to each other.
- * Such cuts are needed in text without spaces (Chinese, Thai). */
+ * joins: the byte pairs that occur inside tokens (vocab.h); may be NULL; only used with GPT-2's
+ * rule. With joins, a word may also be cut between two bytes that no token contains next to each
+ * other. Such cuts are needed in text without spaces (Chinese, Thai). */
 size_t sgt_rule_cut(const sgt_rule *r, const void *text, size_t n, const uint64_t *joins);
 
 /* Return a safe cut, as sgt_rule_cut does, but for text that is normalized (normalize.h) before it

@@ -207,7 +207,7 @@ struct sgt_vocab {
     int trie_ready;
     sgt_vocab_slot *trie; /* hash table: maps node << 8 | byte to the next node */
     unsigned trie_shift;
-    uint32_t *trie_token; /* for each node, 1 + id of the token that ends there, or 0 */
+    uint32_t *trie_token; /* for each node, 1 + id of the token that ends there; 0: no token does */
     uint32_t *trie_end;   /* for each token, the node at which it ends */
     sgt_arena trie_memory;
 };
@@ -271,7 +271,7 @@ void sgt_vocab_need_trie(const sgt_vocab *v);
 
 /* Return 1 if no merge crosses the border between two adjacent tokens, so that encoding their
  * joined bytes gives the same two tokens; else 0. merged(pairs, left, right) returns the id that
- * two tokens merge to, or SGT_NO_TOKEN.
+ * two tokens merge to, or SGT_NO_TOKEN if they do not merge.
  *
  * The function undoes the merges that built the two tokens, one at a time, the last one first: that
  * with the higher id or, of equal ids, the right one. After each step, it looks at the two tokens

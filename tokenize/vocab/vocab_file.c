@@ -164,7 +164,7 @@ typedef struct builder {
         uint32_t first, last;
     } * waiting;
     /* element of a list in `waiting`. late: id of a token that waits until it can be merged; next:
-     * index in `waits` of the next element, or 0 */
+     * index in `waits` of the list's next element; 0: this is the last */
     struct wait {
         uint32_t late, next;
     } * waits;

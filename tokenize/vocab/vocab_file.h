@@ -26,7 +26,8 @@ typedef struct sgt_vocab_part {
     /* 1 if this is an added token: no merge produces it, and encoding ordinary text never gives
      * it */
     int added;
-    /* setting of an added token that changes where it matches in text, such as "lstrip", or NULL */
+    /* setting of an added token that changes where it matches in text, such as "lstrip"; NULL:
+     * none */
     const char *setting;
 } sgt_vocab_part;
 
@@ -68,7 +69,8 @@ typedef struct sgt_vocab_parts {
 int sgt_vocab_parts_token(sgt_vocab_parts *p, uint64_t id, const void *bytes, size_t n, int added,
                           sgt_error *err);
 
-/* Return the id of the token with these bytes, or SGT_NO_TOKEN. Added tokens are not searched. */
+/* Return the id of the token with these bytes, or SGT_NO_TOKEN if there is none. Added tokens are
+ * not searched. */
 uint32_t sgt_vocab_parts_find(const sgt_vocab_parts *p, const uint8_t *bytes, size_t n);
 
 /* Append a merge of two tokens. sgt_vocab_parts_merge merges them to an existing token;
