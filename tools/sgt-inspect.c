@@ -158,7 +158,7 @@ static int run(sgt_error *err)
     return rc;
 }
 
-/* End with wrong usage if options exclude each other, or if the number of paths is wrong. */
+/* Exit with a usage error if options exclude each other, or if the number of paths is wrong. */
 static void check_usage(int count)
 {
     const int batch = o.batch != NULL, two = compare || export_given;

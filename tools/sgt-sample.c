@@ -158,7 +158,7 @@ static int run(sampling *s, const char *path, sgt_error *err)
     return rc;
 }
 
-/* End with wrong usage if two prompts are "-", because standard input can be read only once. */
+/* Exit with a usage error if two prompts are "-", because standard input can be read only once. */
 static void check_input(void)
 {
     int times = 0;

@@ -453,8 +453,8 @@ static void read_config(void)
     if (rc < 0) exit(sgt_report_failure(&program, &err));
 }
 
-/* Parse the command line. End with wrong usage if options exclude each other, which the table of
- * options cannot express. */
+/* Parse the command line. Exit with a usage error if options exclude each other; the table of
+ * options cannot express this. */
 static void parse_options(int argc, char **argv)
 {
     sgt_error err;

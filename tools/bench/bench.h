@@ -201,7 +201,7 @@ typedef struct bench_script {
     const char *text;
     /* arguments that follow the script's name, ended by NULL; NULL: none */
     const char *const *args;
-    /* further arguments in one string, separated by blanks; they follow those in `args` */
+    /* further arguments in one string, separated by spaces; they follow those in `args` */
     char words[512];
     /* name of a field that every answer must have and that, if it is a number, must be positive;
      * any other answer is an error. NULL: no field is required */

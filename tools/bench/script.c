@@ -57,7 +57,7 @@ static void narrow(cpu_set_t *before, int threads)
 }
 
 /* Return the child's arguments: the interpreter, the path of the script, s->args, and the
- * blank-separated words in `words`. `words` is modified. The caller frees the array. */
+ * space-separated words in `words`. `words` is modified. The caller frees the array. */
 static char **arguments(const bench_script *s, char *script, char *words)
 {
     size_t n = 0, at = 0;

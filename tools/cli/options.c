@@ -121,8 +121,8 @@ static int parse_scaled(const char *s, int bytes, uint64_t *out)
 int sgt_parse_count(const char *s, uint64_t *out) { return parse_scaled(s, 0, out); }
 int sgt_parse_size(const char *s, uint64_t *out) { return parse_scaled(s, 1, out); }
 
-/* Parse a number followed by the text `unit`. Unlike strtod, refuse leading blanks, hexadecimal
- * numbers, "inf" and "nan". Set *out and return 0, or return -1. */
+/* Parse a number followed by the text `unit`. Unlike strtod, refuse leading white space,
+ * hexadecimal numbers, "inf" and "nan". Set *out and return 0, or return -1. */
 static int parse_real(const char *s, const char *unit, double *out)
 {
     char *end;
@@ -575,7 +575,7 @@ static void print_help(const sgt_program *p)
 /* Scripts for completion. They run `sgt-x --completion words -- WORD...` with the words up to the
  * cursor. offer_words then prints one word per line, each followed by a tab and its help if it has
  * any. Lines with a special meaning are :f (offer files), :d (folders), :c (commands), and :n (add
- * no blank, because a list may continue). */
+ * no space, because a list may continue). */
 static const char bash_script[] =
     "_sgt()\n"
     "{\n"

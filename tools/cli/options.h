@@ -53,7 +53,7 @@ struct sgt_program {
     int makes_folder;  /* 1: the last operand may name a folder that does not exist yet */
     const char *about; /* description in a sentence or two */
     const sgt_option *options;
-    /* example command lines, printed at the end of --help, each indented by 2 blanks. The first one
+    /* example command lines, printed at the end of --help, each indented by 2 spaces. The first one
      * is also printed when operands are missing. */
     const char *examples;
     /* function that returns the rank of this process; only rank 0 prints errors. NULL: the program
@@ -106,7 +106,7 @@ int sgt_exit_code(int error);
 int sgt_report_failure(const sgt_program *p, const sgt_error *err);
 
 /* End a program whose work returned rc, which is 0 or a negative SGT_E* with *err filled in: flush
- * standard output, print the error, and return the exit code. For wrong usage, also print "try
+ * standard output, print the error, and return the exit code. For a usage error, also print "try
  * 'sgt-x --help'". If the message begins with "--NAME VALUE: ", and VALUE is similar to one of the
  * option's words, a suggestion is appended. */
 int sgt_end_program(const sgt_program *p, int rc, sgt_error *err);
@@ -119,7 +119,7 @@ enum { SGT_HINT = 320 }; /* bytes of a suggestion */
 
 /* Write a suggestion, such as "; did you mean --batch-size?", to hint, and return hint. It is "" if
  * no known word is similar to the unknown word, the n bytes at `word`. `known` has the known words,
- * separated by | or by commas and blanks. Words that begin with a capital are ignored, because they
+ * separated by | or by commas and spaces. Words that begin with a capital are ignored, because they
  * are placeholders such as FILE. `before` is put in front of each suggested word. If =VALUE follows
  * the unknown word, it is appended to the suggestion.
  *

@@ -111,7 +111,7 @@ static void draw(sgt_progress *p, const char *before)
         size_t gone = less < 2 ? 0 : less - 2, facts = gone < all ? all - gone : all && gone == all;
         has_bar = p->terminal && p->total && (!gone || gone < all);
         format_tail(p, less, facts, tail, sizeof tail);
-        /* columns that remain for the bar after `head`, `tail` and a blank */
+        /* columns that remain for the bar after `head`, `tail` and a space */
         left = room - (int)(strlen(head) + strlen(tail)) - !!p->total;
     } while (p->terminal && left < (has_bar ? LEAST + 2 : 0) && less++ < 3 + all);
     if (has_bar) put_bar(bar, part, left);

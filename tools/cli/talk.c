@@ -74,8 +74,8 @@ sgt_notice sgt_talk_notice(const char *program, int quiet)
 #define LEAST 16 /* terminal width in columns below which lines are not wrapped */
 /* columns by which a continuation line is indented more than the line it continues */
 #define INDENT ((size_t)2)
-/* maximum number of consecutive blanks between the words of a sentence. A line with more than GAP
- * blanks in a row is the row of a table: such blanks separate its columns */
+/* maximum number of consecutive spaces between the words of a sentence. A line with more than GAP
+ * spaces in a row is the row of a table: such spaces separate its columns */
 #define GAP 2
 
 int sgt_columns(int fd)
@@ -152,7 +152,7 @@ void sgt_wrapped_close(sgt_wrapped *w)
 {
     if (fclose(w->to) != 0) sgt_no_memory();
     /* Allocate 4 bytes for each byte of text. That is enough even if a line is broken at every
-     * blank, which is then replaced by a newline and INDENT blanks. */
+     * space, which is then replaced by a newline and INDENT spaces. */
     size_t size = 4 * w->n + 1;
     char *wrapped = malloc(size);
     if (!wrapped) sgt_no_memory();

@@ -30,9 +30,9 @@ int sgt_columns(int fd);
 
 /* Copy `text` to the `size` bytes at `out`, broken into lines of at most `columns` columns, and
  * return `out`. If `columns` is 0, lines are not broken. Text that does not fit into `out` is cut
- * off. Lines are broken at blanks; a word that is longer than a line stays whole. A continuation
+ * off. Lines are broken at spaces; a word that is longer than a line stays whole. A continuation
  * line is indented by two more columns. In a row of a table (columns separated by three or more
- * blanks), it is aligned with the last column instead. */
+ * spaces), it is aligned with the last column instead. */
 char *sgt_wrap(char *out, size_t size, const char *text, int columns);
 
 /* Print a formatted text and a newline to the stream `to`. If `to` is a terminal, wrap the text to

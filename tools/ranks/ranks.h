@@ -35,10 +35,10 @@ uint32_t sgt_ranks_number(void);
 int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_notice *notice, int apart,
                    sgt_error *err);
 
-/* Disconnect from the other ranks and return the program's exit code. This is the last call of a
- * program. rc is the result of its work, as for sgt_end_program. If the work succeeded, wait for
- * the other ranks. If it failed, report the failure (unless it has been reported) and end the other
- * ranks. r may be NULL. */
+/* Disconnect from the other ranks and return the program's exit code. A program calls this last. rc
+ * is the result of its work, as for sgt_end_program. If the work succeeded, wait for the other
+ * ranks. If it failed, report the failure (unless it has been reported) and end the other ranks. r
+ * may be NULL. */
 int sgt_ranks_close(sgt_ranks *r, const sgt_program *p, int rc, sgt_error *err);
 
 #endif

@@ -86,7 +86,7 @@ typedef struct report_run {
     /* path: as given on the command line; name: the same path, safe to print */
     char path[1024], name[1024];
     char validation[1040]; /* "NAME, validation" */
-    json_t *options;       /* contents of options.json, or NULL */
+    json_t *options;       /* contents of options.json; NULL: not available */
     sgt_config settings;   /* parsed from options */
     int settings_known;
     /* device on which the run was trained, as its checkpoint states; "": unknown */

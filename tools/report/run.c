@@ -442,7 +442,7 @@ static void explain(report_run *r, const char *message)
     if (hint && hint > r->no_sample && message[strlen(message) - 1] == ')') hint[-1] = 0;
 }
 
-/* Store the generated text, up to its first NUL. Control characters become blanks, which browsers
+/* Store the generated text, up to its first NUL. Control characters become spaces, which browsers
  * collapse. */
 static void keep_sample(report_run *r, const sample_text *t)
 {
