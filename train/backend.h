@@ -352,8 +352,8 @@ static inline sgt_recompute sgt_recompute_at(const sgt_backend_options *o, size_
 }
 
 typedef struct sgt_batch {
-    /* Two (batch, T) arrays. inputs: token ids. targets: the id to predict at each position, which
-     * is the next token; a negative value means that the position has no loss. */
+    /* Two (batch, T) arrays. inputs: token ids. targets: the id to predict at each position (the
+     * next token); a negative value means that the position has no loss. */
     const int32_t *inputs;
     int32_t *targets;
     /* (batch, T) array, used if attention stays within documents: for each token, the index in the

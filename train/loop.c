@@ -227,9 +227,9 @@ static void report_overfit(const watch *w, uint64_t steps)
                 w->losses.first, last, (unsigned long long)steps);
 }
 
-/* Copy the losses of this call to *out. The mean is over the last RECENT steps. In a call of fewer
- * than 2 * RECENT steps, it is over the second half of the steps, so that high initial losses do
- * not count. */
+/* Copy the losses of this call to *out. The mean is over the last RECENT steps. If the call runs
+ * fewer than 2 * RECENT steps, it is over the second half of the steps, so that high initial losses
+ * do not count. */
 static void copy_losses(const watch *w, sgt_train_losses *out)
 {
     uint64_t end = w->t->state.step + w->losses.steps, n = w->losses.steps / 2;
@@ -307,7 +307,7 @@ typedef struct loop {
     /* peak memory of the process up to the end of the latest step in the log, in bytes */
     uint64_t step_peak;
     uint64_t held; /* bytes allocated on a device that has its own memory; 0 on a CPU */
-    /* number of documents that began in the rows of this rank since this call of sgt_train
+    /* number of documents that began in the rows of this rank since this call to sgt_train
      * started */
     uint64_t begun;
     /* number of documents that began in the rows of all ranks, from the start of the run to the
@@ -440,7 +440,7 @@ static int finish_step(loop *l, int val, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return the step of the newest checkpoint: the last one that this call of sgt_train has written,
+/* Return the step of the newest checkpoint: the last one that this call to sgt_train has written,
  * or else the one from which it resumed. */
 static uint64_t newest(const loop *l)
 {
@@ -496,7 +496,7 @@ static int save(loop *l, uint64_t steps, int more, sgt_error *err)
     state.tokens = steps * t->tokens;
     state.val_loss = losses->val_step == steps && isfinite(losses->val) ? losses->val : 0;
     double begun = (double)l->begun;
-    /* without a run directory and without ranks, this call of sgt_train only measures the speed of
+    /* without a run directory and without ranks, this call to sgt_train only measures the speed of
      * steps */
     if (!t->run && !t->o->ranks) return SGT_OK;
     uint64_t from = sgt_trace_begin(t->trace);

@@ -93,8 +93,8 @@ typedef struct sgt_train_options {
  * run. */
 typedef struct sgt_train_set {
     char *data; /* path, malloc'd */
-    /* rows: number of rows of the set that were trained on; epochs: number of passes over the set,
-     * which is `rows` divided by the set's number of rows */
+    /* rows: number of rows of the set that were trained on; epochs: number of passes over the set:
+     * `rows` divided by the set's number of rows */
     uint64_t rows;
     double epochs;
 } sgt_train_set;

@@ -34,10 +34,10 @@ typedef struct sgt_trainer {
     /* array with the length in bytes of each id's text, 0 for an id without text; NULL: unknown or
      * not needed */
     uint32_t *text_bytes;
-    /* folder of the data or the model from which `tokenizer` was read, or NULL */
+    /* folder of the data or the model from which `tokenizer` was read; NULL: none */
     const char *tokenizer_of;
-    char *from; /* folder of the checkpoint from which this run resumes, or NULL */
-    char *init; /* folder of the model given by --init, or NULL */
+    char *from; /* folder of the checkpoint from which this run resumes; NULL: a new run */
+    char *init; /* folder of the model given by --init; NULL: none */
     /* state for the next checkpoint; a resumed run begins with the state read from the checkpoint
      * `from` */
     sgt_checkpoint_state state;

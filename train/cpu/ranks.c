@@ -33,8 +33,8 @@ struct sgt_cpu_group {
     /* ready: number of buckets in which this rank's gradients are complete; summed: number of
      * buckets whose gradients the communication thread has summed over all ranks */
     size_t ready, summed;
-    /* stopping = 1: the communication thread must end; rc: 0, or the error with which that thread
-     * has failed, which err describes */
+    /* stopping = 1: the communication thread must end; rc: 0, or the error code of that thread,
+     * which has then stored the message in err */
     int stopping, rc;
     sgt_error err;
 };

@@ -91,8 +91,8 @@ typedef struct sgt_cuda_shape {
     sgt_cuda_type type;
     size_t width; /* bytes per element of type `type` */
     size_t B, T, N, C, H, D, L, V;
-    /* rows_v: number of rows of wte in memory, which is V rounded up; ldv: distance in elements
-     * between successive rows of logits */
+    /* rows_v: V rounded up, the number of rows of wte in memory; ldv: distance in elements between
+     * successive rows of logits */
     size_t rows_v, ldv;
     float scale; /* 1/sqrt(D), for attention */
     size_t ranks, rank;

@@ -227,8 +227,8 @@ int sgt_cuda_choose_head(sgt_cuda_backend *c, sgt_error *err)
     float ms = 0, least = INFINITY;
     int rc;
     if (best == c->shape.N) return SGT_OK;
-    /* the times need valid targets (0) and activations that are not arbitrary bits, which may slow
-     * down arithmetic */
+    /* use valid targets (0) and zeros as activations, because arbitrary bits may slow down the
+     * arithmetic that is timed */
     sgt_cuda_zero(c->queue.compute, c->buf.targets, c->shape.N * sizeof *c->buf.targets);
     sgt_cuda_zero(c->queue.compute, c->buf.lnf, c->shape.N * c->shape.C * c->shape.width);
     for (size_t i = 0; timed && rows < c->shape.N; i++) {

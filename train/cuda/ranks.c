@@ -4,7 +4,7 @@
  * moments only of its own parts (as in ZeRO-1), and updates only these. Then all ranks all-gather
  * the working copies of the parameters.
  *
- * All calls of NCCL are on one stream, in the order of the backward pass. Events connect this
+ * All calls to NCCL are on one stream, in the order of the backward pass. Events connect this
  * stream to the compute stream in both directions, so that CUDA graphs capture the calls. This code
  * has not yet been run on several GPUs. In tests, a replacement of NCCL connects the processes
  * (tests/kernels/host/nccl.cpp). NCCL chooses the order of its sums, which is the same in every run

@@ -130,6 +130,6 @@ void sgt_cuda_put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s)
     sgt_scaler kept = *s;
     (void)step; /* not needed, because the caller passes the step to each update */
     if (c->o.precision != SGT_PRECISION_FP16) kept.scale = 1, kept.good_steps = 0;
-    /* ignore an error here: it persists, so the next call of the backend will return it */
+    /* ignore an error here: it persists, so the next call to the backend will return it */
     sgt_cuda_start_control(c, &kept, NULL);
 }

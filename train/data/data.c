@@ -55,8 +55,7 @@ static int describe_sets(sgt_trainer *t, sgt_error *err)
     int lost = 0;
     for (uint32_t i = 0; t->info.set_count > 1 && i < t->info.set_count; i++) {
         const sgt_loader_set_info *set = &t->info.sets[i];
-        /* name: path of the set, for messages and JSON, which need valid UTF-8: other bytes are
-         * escaped */
+        /* name: path of the set for messages and JSON, with bytes that are not UTF-8 escaped */
         char hash[17], name[4096];
         snprintf(hash, sizeof hash, "%016" PRIx64, set->hash);
         lost |= json_array_append_new(list, json_pack("{s:s, s:f, s:s}", "data",

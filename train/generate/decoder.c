@@ -5,7 +5,7 @@
  * kernels.h). Checkpoints store the weights of linear layers with the shape (in, out), so they are
  * transposed when loaded.
  *
- * Each call of sgt_decoder_run is one parallel region, whose loops are divided into tasks. The
+ * Each call to sgt_decoder_run is one parallel region, whose loops are divided into tasks. The
  * results do not depend on the number of threads, because the division depends only on shapes, and
  * because each element of a result is computed by a single kernel call. */
 #include "train/generate/generate.h"

@@ -33,7 +33,7 @@ typedef struct sgt_metrics {
     /* peak memory of the process in bytes; for a device with its own memory, the bytes allocated
      * there */
     uint64_t peak_bytes;
-    /* advice about the losses so far, or NULL; the caller owns the string */
+    /* advice about the losses so far; NULL: none; the caller owns the string */
     const char *advice;
 } sgt_metrics;
 

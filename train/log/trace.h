@@ -16,14 +16,14 @@
  *
  * The first SGT_TRACE_WAIT steps are not traced, because in these steps libraries choose
  * algorithms, caches fill and CUDA graphs are captured. The next SGT_TRACE_STEPS steps are traced:
- * steps 10 to 19 of a call of sgt_train. A shorter run skips fewer steps, and a run of at most ten
+ * steps 10 to 19 of a call to sgt_train. A shorter run skips fewer steps, and a run of at most ten
  * steps is traced completely. An evaluation or a checkpoint after the last traced step still
  * belongs to the trace, so --save-every 20 shows a checkpoint. The file is written after the last
  * traced step. It appears under its name only when it is complete, even if the process dies.
  *
  * Every function accepts a NULL trace, at the cost of one comparison. Any thread may call these
  * functions, except open, step, finish and close, which only the thread that runs steps may call.
- * Between two calls of sgt_trace_step no memory is allocated, unless sgt_trace_track or
+ * Between two calls to sgt_trace_step, no memory is allocated, unless sgt_trace_track or
  * sgt_trace_name is called, or a step has far more events than the step before it. Times are in
  * nanoseconds of CLOCK_MONOTONIC. */
 #ifndef SGT_TRACE_H
@@ -44,7 +44,7 @@ extern "C" {
 typedef struct sgt_trace sgt_trace;
 
 typedef struct sgt_trace_options {
-    /* first: index of the first step that this call of sgt_train runs; steps: index of its last
+    /* first: index of the first step that this call to sgt_train runs; steps: index of its last
      * step, plus 1 */
     uint64_t first, steps;
     sgt_notice notice; /* called with the path of the trace */

@@ -29,7 +29,7 @@ int sgt_memory_explain(sgt_trainer *t, const sgt_error *why, sgt_error *err);
 
 /* Write RUN/memory.jsonl, which states how much of the backend's memory is in use in each part of a
  * step (sgt_live), by kind of memory. Write it only if this rank writes the run directory, and when
- * this call of sgt_train has run enough steps.
+ * this call to sgt_train has run enough steps.
  *
  * The file describes up to two steps. For each of them, it has one object for each part of the
  * first and of the last micro-step. `made`: number of steps that the call has run; `last`: 1 if the

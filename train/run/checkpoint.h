@@ -44,12 +44,12 @@ typedef struct sgt_checkpoint_state {
     char *options;
 } sgt_checkpoint_state;
 
-/* Number of floats that are copied from the backend at a time, which is the size of the buffer for
+/* number of floats that are copied from the backend at a time, and size of the buffer for
  * parameters and moments */
 #define SGT_CHECKPOINT_PIECE ((size_t)1 << 20)
 
-/* Write all files of a checkpoint to the existing folder `dir`. tokenizer: text of tokenizer.json,
- * or NULL. eot: id of the end-of-text token; -1: unknown. */
+/* Write all files of a checkpoint to the existing folder `dir`. tokenizer: text of tokenizer.json;
+ * NULL: none. eot: id of the end-of-text token; -1: unknown. */
 int sgt_checkpoint_write(const char *dir, const sgt_checkpoint_state *state, sgt_backend *b,
                          const sgt_model *m, const char *tokenizer, int64_t eot, sgt_error *err);
 
@@ -59,7 +59,7 @@ int sgt_checkpoint_write(const char *dir, const sgt_checkpoint_state *state, sgt
  * a backend whose `get` reads them.
  *
  * All ranks must call `get`. Therefore, while rank 0 copies or writes, all other ranks must call
- * this function with `to` = NULL: it then makes the same calls of the backend but copies
+ * this function with `to` = NULL: it then makes the same calls to the backend but copies
  * nothing. */
 int sgt_checkpoint_copy(float *const *to, int states, sgt_backend *b, const sgt_model *m,
                         sgt_error *err);
