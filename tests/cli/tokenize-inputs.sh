@@ -48,14 +48,14 @@ ln -s gone links/dangling
 run_failure 'links/dangling: a broken symbolic link: No such file or directory' sgt-tokenize links out6
 absent out6
 
-# Files whose names have a newline or bytes that are not UTF-8 are read like any other; messages
-# escape these bytes.
+# Files whose names have a newline, quotes or bytes that are not UTF-8 are read like any other;
+# messages and sources.jsonl escape these bytes.
 mkdir names
-printf 'x' > "names/a
-b"
+printf 'x' > "names/$(printf 'a\nb"c\\d\001')"
 printf 'y' > "names/$(printf 'c\351d')"
 run_silent sgt-tokenize names out7
-[ "$(paths_of out7)" = '"a\nb" "c\\xe9d", "path_bytes": "63e964"' ] || fail "names: $(paths_of out7)"
+escaped='"a\nb\"c\\d\u0001" "c\\xe9d", "path_bytes": "63e964"'
+is "$(paths_of out7)" "$escaped"
 run 0 sgt-tokenize --quiet names out7
 run 1 sgt-tokenize "names/no
 such" out8
@@ -125,7 +125,7 @@ printf 'in/a0\000in/a\000in/a-b\000' > list
 run 0 sgt-tokenize @list in/B out25
 same_folders out20 out25
 find names -type f -print0 | sort -z | run 0 sgt-tokenize --invalid-utf8 keep @- out26
-[ "$(paths_of out26)" = '"a\nb" "c\\xe9d", "path_bytes": "63e964"' ] || fail "names: $(paths_of out26)"
+is "$(paths_of out26)" "$escaped"
 printf 'in/a0\000\000nowhere' > list
 run_failure 'list: path 3: nowhere: No such file or directory' sgt-tokenize @list out22
 # A list in UTF-16 is reported as such, with or without a byte order mark.

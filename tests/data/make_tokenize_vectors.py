@@ -9,7 +9,7 @@ tests/data/tokenize:
                four bytes
 
 make_tokenize_vectors.py needs tiktoken, and openai-whisper for GPT-2's ranks; it takes five
-minutes. make_tokenize_vectors.py --classes prints the numbers with which test_unicode.c checks the
+minutes. make_tokenize_vectors.py --classes prints the numbers with which test_vectors.c checks the
 table of character classes. Not part of the build."""
 import base64
 import importlib.util

@@ -1,11 +1,7 @@
-/* test_binary.c: which files count as binary data, and which file goes to the val split if the hash
- * picks none. */
-#include <stdio.h>
+/* test_binary.c: which files count as binary data. */
 #include <string.h>
-#include <xxhash.h>
 
 #include "tokenize/input/corpus.h"
-#include "tokenize/input/feed.h"
 #include "tests/tokenize/common.h"
 
 static const char *what(const char *bytes, size_t n, int whole, int lines)
@@ -61,30 +57,4 @@ Test(binary, characters_cut_by_the_prefix)
         memcpy(text + 1, wrong[i], n);
         cr_assert_str_eq(what(text, n + 1, 0, 0), "binary data", "%zu", i);
     }
-}
-
-Test(binary, one_file_of_several_is_set_aside)
-{
-    sgt_corpus_file files[9] = {{0}};
-    char names[9][8];
-    sgt_corpus c = {.files = files, .count = 9};
-    for (int i = 0; i < 9; i++) {
-        /* the last file has the same name as the first, and therefore the same hash */
-        sprintf(names[i], "%d", i % 8);
-        files[i].name = names[i];
-    }
-    int least = 0, picked = 0;
-    sgt_text_feed_choose(&c, 1e-9);
-    for (int i = 0; i < 9; i++)
-        if (XXH3_64bits(files[i].name, 1) < XXH3_64bits(files[least].name, 1)) least = i;
-    for (int i = 0; i < 9; i++) cr_assert_eq(files[i].val, i == least, "%d", i);
-    files[least].val = 0;
-    for (int i = 0; i < 9; i++) picked += sgt_text_feed_split(names[i], 0, .5);
-    cr_assert_gt(picked, 0);
-    sgt_text_feed_choose(&c, .5); /* the hash picks some files, so no other is added */
-    sgt_text_feed_choose(&c, 0);
-    c.line_files = 1, sgt_text_feed_choose(&c, 1e-9), c.line_files = 0;
-    c.stream = 1, sgt_text_feed_choose(&c, 1e-9), c.stream = 0;
-    c.count = 1, sgt_text_feed_choose(&c, 1e-9);
-    for (int i = 0; i < 9; i++) cr_assert_eq(files[i].val, 0);
 }

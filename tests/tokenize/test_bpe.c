@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "loader/base/cpu.h"
 #include "loader/base/ids.h"
@@ -237,43 +236,24 @@ Test(bpe, what_the_table_forgot_changes_nothing)
     }
 }
 
-/* Return the smallest of three CPU times of this thread, in seconds. */
-static double time_encode(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
+/* A single pre-token or a run of white space of 2 MiB, for which quadratic time would be hours. */
+Test(bpe, long_runs_take_linear_time, .timeout = 60)
 {
-    double best = 1e9;
-    for (int i = 0; i < 3; i++) {
-        struct timespec a, b;
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
-        encode(e, s, n, ids);
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
-        double t = (double)(b.tv_sec - a.tv_sec) + (double)(b.tv_nsec - a.tv_nsec) * 1e-9;
-        if (t < best) best = t;
-    }
-    return best;
-}
-
-/* A single pre-token or a run of white space of 1 MiB takes about 16 times as long as one of 64
- * KiB. It would take 256 times as long in quadratic time. */
-Test(bpe, long_runs_take_linear_time)
-{
-    const size_t small = 64 << 10, large = 1 << 20;
+    const size_t size = 2 << 20;
     static const char *const units[] = {
         "a",    "=",        "7",     " ", "\n", " \n", "\xE0\xB8\x81", "\xE4\xB8\xAD",
         "\xFF", "\xF0\x9F", "random"};
     scoped(sgt_vocab) *v = gpt2();
     scoped(sgt_encoder) *e = new_encoder(v);
-    scoped_memory uint8_t *s = malloc(large);
-    scoped_memory uint16_t *ids = malloc(large * sizeof *ids);
-    sgt_vocab_need_trie(v); /* the trie is built once per vocabulary, so it is not timed */
+    scoped_memory uint8_t *s = malloc(size);
+    scoped_memory uint16_t *ids = malloc(size * sizeof *ids);
     for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
         size_t len = strlen(units[u]);
         rng r = {11, 0};
         int random = units[u][0] == 'r';
-        for (size_t i = 0; i < large; i++)
+        for (size_t i = 0; i < size; i++)
             s[i] = (uint8_t)(random ? 'a' + below(&r, 26) : (uint32_t)units[u][i % len]);
-        double t = time_encode(e, s, small, ids), whole = time_encode(e, s, large, ids);
-        cr_assert_lt(whole, 64 * t + 0.01, "'%s': %.1f ms for 64 KiB, %.1f ms for 1 MiB", units[u],
-                     t * 1e3, whole * 1e3);
+        cr_assert_gt(encode(e, s, size, ids), size / 200);
     }
 }
 
@@ -341,21 +321,6 @@ Test(bpe, too_little_room_is_refused)
                              "has room for 0 ids");
         cr_assert_eq(encode(e, "", 0, ids), 0);
     }
-}
-
-/* If a pattern backtracks beyond PCRE2's limits, the call fails and says so. */
-Test(bpe, a_failing_pattern)
-{
-    static char hard[40000];
-    static uint16_t ids[sizeof hard];
-    scoped(sgt_vocab) *v = load_vocab("gpt2", "(a+)+$|b");
-    size_t count;
-    memset(hard, 'a', sizeof hard);
-    scoped(sgt_encoder) *e = new_encoder(v);
-    hard[sizeof hard - 1] = 'c';
-    expect_failure_about(sgt_encode(e, hard, sizeof hard, ids, sizeof ids, &count, why),
-                         SGT_EUNSUPPORTED, "pattern: at byte 0 of the text: ");
-    cr_assert_lt(sgt_encode(e, hard, sizeof hard, ids, sizeof ids, &count, NULL), 0);
 }
 
 Test(bpe, decoding_refuses_an_id_that_is_none)

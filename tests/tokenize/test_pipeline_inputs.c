@@ -1,6 +1,6 @@
 /* test_pipeline_inputs.c: JSONL and compressed files through the whole pipeline, compared with the
  * same documents as text files. With several numbers of threads and sizes of units, also stopped
- * and resumed, and with files that change before a run is resumed. */
+ * and resumed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,14 +74,6 @@ static void put_gz(const char *path, const void *p, size_t n)
     }
 }
 
-/* Write a gzip file in which the text is stored uncompressed, so that its size does not depend on
- * the text. */
-static void put_stored(const char *path, const void *p, size_t n)
-{
-    gzFile f = gzopen(path, "wb0");
-    cr_assert(f && gzwrite(f, p, (unsigned)n) == (int)n && gzclose(f) == Z_OK);
-}
-
 static void put_zst(const char *path, const void *p, size_t n)
 {
     size_t room = ZSTD_compressBound(n);
@@ -125,23 +117,6 @@ Test(pipeline_inputs, equal_files_of_text)
     }
 }
 
-Test(pipeline_inputs, stopped_anywhere_and_resumed)
-{
-    put_inputs();
-    for (int special = 0; special < 2; special++) {
-        const char *whole = special ? "whole-special" : "whole";
-        sgt_tokenize_options o = {
-            .shard_tokens = 2500, .val_fraction = .4, .special_eot = special, .threads = 1};
-        must(tokenize(o, "in", whole, NULL, why));
-        for (int after = 1; after < 14; after += 3) {
-            char out[16];
-            snprintf(out, sizeof out, "out%d-%d", special, after);
-            cr_assert_gt(tokenize_in_stops(o, out, after, 0), 0);
-            expect_same_folders(whole, out);
-        }
-    }
-}
-
 /* Overwrite one byte of the file, at `permille` thousandths of its size. */
 static void damage(const char *path, size_t permille)
 {
@@ -152,8 +127,8 @@ static void damage(const char *path, size_t permille)
     free(bytes);
 }
 
-/* With skip_bad, the text before the damage in a file is the same for any threads and sizes of
- * units, and also after a resume. */
+/* Runs are stopped anywhere and resumed, within lines of JSONL and compressed data. With skip_bad,
+ * the text before the damage in a file is the same for any threads and sizes of units. */
 Test(pipeline_inputs, damaged_files_are_cut_at_one_place)
 {
     put_inputs();
@@ -182,35 +157,4 @@ Test(pipeline_inputs, damaged_files_are_cut_at_one_place)
         o.skip_bad = 0;
         cr_assert_eq(tokenize(o, "in", "out", NULL, &err), SGT_EFORMAT);
     }
-}
-
-/* A compressed file is replaced by one of the same size, which differs in the part that an
- * interrupted run has already read. */
-Test(pipeline_inputs, packed_file_with_other_content)
-{
-    sgt_error err;
-    stopper s = {.after = 12};
-    size_t n = 60000;
-    scoped_memory char *text = mixed_text(500, &n, 0);
-    mkdir("in", 0777);
-    put_stored("in/a.gz", text, n);
-    piece_bytes = 1000;
-    sgt_tokenize_options o = {.threads = 1,
-                              .shard_tokens = 1000,
-                              .stop = &s.stop,
-                              .progress = stop_after,
-                              .progress_ctx = &s};
-    cr_assert_eq(tokenize(o, "in", "out", NULL, &err), SGT_ESTOPPED);
-    text[100] ^= 1;
-    put_stored("in/a.gz", text, n);
-    o.stop = NULL;
-    o.progress = NULL;
-    expect_failure_about(tokenize(o, "in", "out", NULL, why), SGT_EFORMAT,
-                         "out: made from different inputs: the content of in/a.gz has changed "
-                         "(--force replaces it)");
-    text[100] ^= 1;
-    put_stored("in/a.gz", text, n);
-    must(tokenize(o, "in", "out", NULL, why));
-    must(tokenize(o, "in", "whole", NULL, why));
-    expect_same_folders("whole", "out");
 }

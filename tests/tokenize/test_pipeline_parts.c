@@ -1,5 +1,5 @@
 /* test_pipeline_parts.c: single parts of the pipeline: the feed, the choice of the split, the
- * journal, names in JSON. */
+ * journal. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,23 +203,5 @@ Test(pipeline_parts, damaged_journal)
         if (sgt_journal_open(&j, "w", &err) < 0) continue;
         cr_assert(!memcmp(&j->now, &now, sizeof now), "byte %zu", i);
         sgt_journal_close(j);
-    }
-}
-
-Test(pipeline_parts, names_in_json)
-{
-    mkdir("in", 0777);
-    put_text("in/a\"b\\c\n\x01", "", 0);
-    put_text("in/\xC3\xA9", "", 0);
-    put_text("in/\xC3", "", 0);
-    scoped(sgt_corpus) *c = list("in");
-    static const char *const want[] = {
-        "{\"path\": \"a\\\"b\\\\c\\n\\u0001\", \"size\": 17,",
-        "{\"path\": \"\\\\xc3\", \"path_bytes\": \"c3\", \"size\": 17,",
-        "{\"path\": \"é\", \"size\": 17,"};
-    cr_assert_eq(c->count, 3);
-    for (size_t i = 0; i < 3; i++) {
-        scoped_memory char *line = sgt_corpus_line(c, i, 17, 0, NULL);
-        cr_assert_str_eq(line, want[i]);
     }
 }

@@ -13,7 +13,6 @@
 #include "tokenize/input/feed.h"
 #include "tokenize/parts/dedup.h"
 #include "tokenize/parts/divide.h"
-#include "tokenize/parts/order.h"
 #include "tests/expect.h"
 #include "tests/tokenize/pipeline.h"
 
@@ -157,47 +156,6 @@ Test(pipeline_sets, stopped_and_resumed)
     cr_assert_gt(all, 30);
 }
 
-/* Read an order from its beginning, and return all its ids. Also read it from every `step`-th token
- * to the end of that token's document, and compare. */
-static stream walk(sgt_order *o, uint64_t step, size_t width)
-{
-    sgt_order_ids got;
-    stream s = {.ids = malloc((sgt_order_tokens(o) + 1) * width),
-                .starts = calloc(FILES + 1, sizeof *s.starts)};
-    for (; s.count < sgt_order_tokens(o); s.count += got.count) {
-        must(sgt_order_read(o, s.count, 100, &got, why));
-        cr_assert(got.count > 0 && got.count <= 100);
-        if (got.begins) s.starts[s.documents++] = s.count;
-        memcpy((char *)s.ids + width * s.count, got.ids, got.count * width);
-    }
-    s.starts[s.documents] = s.count;
-    for (uint64_t at = 0; at < s.count; at += step) {
-        size_t d = 0;
-        while (s.starts[d + 1] <= at) d++;
-        for (uint64_t k = at; k < s.starts[d + 1]; k += got.count) {
-            must(sgt_order_read(o, k, UINT64_MAX, &got, why));
-            cr_assert(got.begins == (k == s.starts[d]) && got.count > 0 &&
-                          got.count <= s.starts[d + 1] - k,
-                      "token %lu", (unsigned long)k);
-            cr_assert_arr_eq(got.ids, (char *)s.ids + width * k, got.count * width);
-        }
-    }
-    return s;
-}
-
-/* Write a set of files number from .. to - 1, and append it to *set. */
-static void add_some_files(sgt_made **set, const char *out, int from, int to, const char *vocab)
-{
-    const sgt_tokenize_options o = {.size = sizeof o,
-                                    .inputs = paths + from,
-                                    .input_count = (size_t)(to - from),
-                                    .out = out,
-                                    .vocab = vocab,
-                                    .shard_tokens = 777};
-    must(sgt_tokenize(&o, NULL, why));
-    must(sgt_made_add(set, out, why));
-}
-
 /* If the table of documents has little memory, finding duplicates takes more passes, with the same
  * result. */
 Test(pipeline_sets, duplicates_are_found_in_passes)
@@ -220,49 +178,6 @@ Test(pipeline_sets, duplicates_are_found_in_passes)
     cr_assert(sgt_dedup_count(d) > 0 && sgt_dedup_left_out(d, 0) > 0);
     sgt_dedup_close(d);
     sgt_made_close(part);
-}
-
-/* Shuffled documents have the same order for any number of ranks and ids of any width, whether they
- * are read from the parts or from buckets, and can be read from any token on. */
-Test(pipeline_sets, orders_are_walked_and_sought)
-{
-    static const struct {
-        uint32_t ranks;
-        uint64_t memory; /* 0: buckets */
-    } cases[] = {{1, UINT64_MAX}, {1, 0}, {2, 0}, {3, 0}};
-    enum { CASES = sizeof cases / sizeof *cases };
-    scoped(sgt_vocab) *v = wide_vocab(NULL, 1);
-    sgt_order *o;
-    stream got[CASES];
-    make_corpus();
-    must(sgt_vocab_save(v, "wide", why));
-    for (size_t width = 2; width <= 4; width += 2) {
-        const char *work = width == 2 ? "work2" : "work4";
-        sgt_made *set = NULL;
-        add_some_files(&set, width == 2 ? "a2" : "a4", 0, 15,
-                       width == 2 ? NULL : "wide/merges.txt");
-        add_some_files(&set, width == 2 ? "b2" : "b4", 15, FILES,
-                       width == 2 ? NULL : "wide/merges.txt");
-        cr_assert_eq(sgt_made_width(set), width);
-        for (size_t k = 0; k < CASES; k++) {
-            sgt_order_request r = {.set = set,
-                                   .shuffle = 1,
-                                   .seed = 5,
-                                   .work = work,
-                                   .ranks = cases[k].ranks,
-                                   .memory = cases[k].memory};
-            cr_assert_eq(sgt_order_copies(&r), k > 0);
-            for (; r.rank < r.ranks; r.rank++) must(sgt_order_scatter(&r, why));
-            must(sgt_order_open(&o, &r, why));
-            got[k] = walk(o, 97, width);
-            sgt_order_close(o);
-            cr_assert(got[k].count == sgt_made_tokens(set, 0) && got[k].documents == FILES);
-            cr_assert_arr_eq(got[k].ids, got[0].ids, got[0].count * width);
-            cr_assert_arr_eq(got[k].starts, got[0].starts, FILES * sizeof *got[0].starts);
-        }
-        for (size_t k = 0; k < CASES; k++) free_stream(&got[k]);
-        sgt_made_close(set);
-    }
 }
 
 /* Each rank gets consecutive files, and the ranks get nearly equal shares. If there are more ranks

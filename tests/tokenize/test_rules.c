@@ -172,22 +172,6 @@ Test(rules, of_a_tokenizer_json_split_as_hugging_faces_library)
     cr_assert_null(sgt_rule_of("\\w+").regex);
 }
 
-Test(rules, have_names)
-{
-    static const char *const names[] = {"cl100k", "o200k", "llama3", "qwen2", "nanochat"};
-    for (size_t i = 0; i < 5; i++) {
-        const sgt_rule r = sgt_rule_of(names[i]);
-        cr_assert(r.by == SGT_RULE_OTHER && !strcmp(r.name, names[i]), "%s", names[i]);
-        cr_assert_str_eq(sgt_rule_of(r.text).name, names[i]);
-    }
-    cr_assert(sgt_rule_of("gpt2").by == SGT_RULE_GPT2 && sgt_rule_of(NULL).by == SGT_RULE_GPT2);
-    static const char *const others[] = {"gpt3", "\\p{L}+", ""};
-    for (size_t i = 0; i < 3; i++) {
-        const sgt_rule r = sgt_rule_of(others[i]);
-        cr_assert(r.by == SGT_RULE_PCRE2 && r.text == others[i] && !r.name && !r.regex);
-    }
-}
-
 /* ---- cuts ---- */
 
 static void expect_same(sgt_encoder *e, const uint8_t *text, size_t cut, size_t n, const char *what)

@@ -1,18 +1,11 @@
-/* test_split.c: the last safe cut, and patterns without a rule of their own, which PCRE2 splits. test_rules.c checks that the splitter gives the pre-tokens of
- * PCRE2, and that cuts change no id. */
-#include <stdlib.h>
+/* test_pattern.c: patterns without a rule of their own, which PCRE2 splits. test_rules.c checks that
+ * the splitter gives the pre-tokens of PCRE2. */
 #include <string.h>
 
 #include "tests/expect.h"
 #include "tests/tokenize/common.h"
 #include "tests/tokenize/splits.h"
 #include "tokenize/text/pattern.h"
-#include "tokenize/text/split.h"
-#include "tokenize/text/unicode.h"
-#include "tokenize/text/utf8.h"
-#include "tokenize/vocab/vocab.h"
-
-/* ---- other patterns, by PCRE2 ---- */
 
 static void pieces_are(const char *pattern, const char *text, const char *want)
 {
@@ -70,30 +63,4 @@ Test(pattern, says_what_is_wrong_and_where)
     cr_assert(!sgt_split(&sp, &end, 1) && !sp.at);
     cr_assert_eq(err.code, SGT_EUNSUPPORTED);
     cr_assert_str_eq(err.text, "pattern: at byte 0 of the text: match limit exceeded");
-}
-
-/* ---- safe cuts ---- */
-
-static size_t cut(const char *s, const uint64_t *joins)
-{
-    return sgt_rule_cut(NULL, s, strlen(s), joins);
-}
-
-Test(split, finds_a_cut_near_the_end_where_there_is_one)
-{
-    scoped(sgt_vocab) *v = gpt2();
-    const uint64_t *joins = v->joins;
-    cr_assert_eq(cut("one two three", joins), 7, "before the space before three");
-    cr_assert_eq(cut("one two three ", joins), 13);
-    cr_assert_eq(cut("one two  ", joins), 7, "not within white space");
-    cr_assert_eq(cut("well then, it's", joins), 13, "not between ' and s");
-    cr_assert_eq(cut("it'\xC3\xA9tait", NULL), 3, "no contraction starts with an accent");
-    cr_assert_eq(cut("wordwordword", joins), 0);
-    cr_assert_eq(cut("        ", joins), 0);
-    cr_assert_eq(cut("a", joins), 0);
-    cr_assert_eq(cut("", joins), 0);
-    cr_assert_eq(cut("\xE4\xBD\xA0\xE5\xA5\xBD\xE5\x90\x97\xE5\xA5\xBD", NULL), 0,
-                 "one word of Chinese");
-    cr_assert_gt(cut("\xE4\xBD\xA0\xE5\xA5\xBD\xE5\x90\x97\xE5\xA5\xBD", joins), 0,
-                 "which no token spans");
 }
