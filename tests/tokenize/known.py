@@ -27,11 +27,7 @@ import tokenizers
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 QWEN = (r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"""
         r"""\s+(?!\S)|\s+""")
-# of Qwen 2.5; the file of ranks gets the first three, which all versions have
-QWEN_SPECIAL = ("<|endoftext|> <|im_start|> <|im_end|> <|object_ref_start|> <|object_ref_end|> <|box_start|> <|box_end|> "
-                "<|quad_start|> <|quad_end|> <|vision_start|> <|vision_end|> <|vision_pad|> <|image_pad|> <|video_pad|> "
-                "<tool_call> </tool_call> <|fim_prefix|> <|fim_middle|> <|fim_suffix|> <|fim_pad|> <|repo_name|> "
-                "<|file_sep|>").split()
+QWEN_SPECIAL = "<|endoftext|>", "<|im_start|>", "<|im_end|>"  # those that all versions of Qwen have
 CACHES = "litellm/litellm_core_utils/tokenizers/"
 # name: wheel, file in it, end of text, number of special tokens that are known by name, tokenizer.json too?
 KNOWN = {
@@ -40,7 +36,7 @@ KNOWN = {
     "llama3": ("llama_models", "llama_models/llama3/tokenizer.model", 128001, 5, True),
     "llama4": ("llama_models", "llama_models/llama4/tokenizer.model", 200001, 8, False),
     "tekken": ("mistral_common", "mistral_common/data/tekken_240911.json", 2, 0, False),
-    "qwen": ("dashscope", "dashscope/resources/qwen.tiktoken", 151643, 3, True),
+    "qwen": ("dashscope", "dashscope/resources/qwen.tiktoken", 151643, 3, False),
 }
 FUZZ, FUZZED = 100, 100000  # files, and bytes of each
 folder, *levels = sys.argv[1:]
@@ -55,7 +51,7 @@ def reference(name, wheel, ranks):
         sys.path.insert(0, glob.glob(f"{folder}/{wheel}-*.whl")[0])
         tokenizer = __import__(f"llama_models.{name}.tokenizer", fromlist=["Tokenizer"])
         return tokenizer.Tokenizer(pathlib.Path(name)).model
-    special = {t: len(ranks) + i for i, t in enumerate(QWEN_SPECIAL[:3])}
+    special = {t: len(ranks) + i for i, t in enumerate(QWEN_SPECIAL)}
     return tiktoken.Encoding(name, pat_str=QWEN, mergeable_ranks=ranks, special_tokens=special)
 
 
@@ -109,20 +105,9 @@ def without_new(text, since=unicodedata):
 # ---- other formats and programs ----
 
 
-def halves(ranks, token):
-    """Return the two tokens that the merges of lower ranks make of a token's bytes, if they are two."""
-    parts = [bytes([b]) for b in token]
-    while len(parts) > 2:
-        lowest, i = min((ranks.get(a + b, 1 << 20), i) for i, (a, b) in enumerate(zip(parts, parts[1:])))
-        if lowest >= ranks[token]:
-            return []
-        parts[i : i + 2] = [parts[i] + parts[i + 1]]
-    return [tuple(parts)] if len(parts) == 2 else []
-
-
-def huggingface(encoding, ranks, pattern, form):
-    """Return a tokenizer.json as a dictionary: as transformers' TikTokenConverter makes one, with all ways to merge two
-    tokens to another, or as Qwen's, with one merge for each token and with NFC."""
+def huggingface(encoding, ranks):
+    """Return a tokenizer.json as a dictionary, as transformers' TikTokenConverter makes one, with all ways to merge two
+    tokens to another."""
     visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = (b for b in range(256) if b not in visible)
     shown = {**{b: chr(b) for b in visible}, **{b: chr(256 + i) for i, b in enumerate(others)}}
@@ -134,22 +119,19 @@ def huggingface(encoding, ranks, pattern, form):
     for token in sorted(ranks, key=ranks.get):
         cuts = ((token[:i], token[i:]) for i in range(1, len(token)))
         ways = sorted((ranks[a], ranks[b], a, b) for a, b in cuts if a in ranks and b in ranks)
-        if form:
-            merges += [show(a) + " " + show(b) for a, b in halves(ranks, token)]
-        else:
-            merges += [[show(a), show(b)] for _, _, a, b in ways]
-    special = dict(encoding._special_tokens) if form is None else {t: len(ranks) + i for i, t in enumerate(QWEN_SPECIAL)}
+        merges += [[show(a), show(b)] for _, _, a, b in ways]
+    special = encoding._special_tokens
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
     # Oniguruma reads {1,3}+ as a repeat, and $ as the end of a line
-    pattern = pattern.replace(r"\p{N}{1,3}+", r"(?>\p{N}{1,3})").replace("$", r"\z")
+    pattern = encoding._pat_str.replace(r"\p{N}{1,3}+", r"(?>\p{N}{1,3})").replace("$", r"\z")
     split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
-    return {"version": "1.0", "truncation": None, "padding": None, "normalizer": form and {"type": form},
+    return {"version": "1.0", "truncation": None, "padding": None, "normalizer": None,
             "added_tokens": [{"id": i, "content": t, "single_word": False, "lstrip": False, "rstrip": False,
                               "normalized": False, "special": True} for t, i in special.items()],
             "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, level]},
             "post_processor": None, "decoder": level,
             "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
-                      "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False, "ignore_merges": not form,
+                      "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False, "ignore_merges": True,
                       "vocab": {**{show(t): i for t, i in ranks.items()}, **special}, "merges": merges}}
 
 
@@ -178,24 +160,14 @@ def compare(what, got, wanted, wrong=0):
 
 def with_tokenizers(name, encoding, ranks, documents, wanted):
     """Compare tokenizers with tiktoken, and sgt with both by the tokenizer.json."""
-    form = "NFC" if name == "qwen" else None
-    about = huggingface(encoding, ranks, encoding._pat_str, form)
+    about = huggingface(encoding, ranks)
     clean = [without_new(t) for t in documents]
-    # tokenizers does not know the order of the marks that Unicode has got in the last years
-    old = [without_new(t, unicodedata.ucd_3_2_0) for t in clean] if form else clean
-
-    if form:
-        wanted, wanted_old = ([encoding.encode_ordinary(unicodedata.normalize(form, t)) for t in some]
-                              for some in (clean, old))
-    else:
-        wanted = wanted_old = [w if t == c else encoding.encode_ordinary(c) for t, c, w in zip(documents, clean, wanted)]
+    wanted = [w if t == c else encoding.encode_ordinary(c) for t, c, w in zip(documents, clean, wanted)]
     peer = tokenizers.Tokenizer.from_str(json.dumps(about))
     peer.encode_special_tokens = True
-    parts = (old[i : i + 20] for i in range(0, len(old), 20))  # fewer objects at a time than of all texts
+    parts = (clean[i : i + 20] for i in range(0, len(clean), 20))  # fewer objects at a time than of all texts
     got = [e.ids for part in parts for e in peer.encode_batch_fast(part, add_special_tokens=False)]
-    compare(f"{name}, tokenizers and tiktoken", got, wanted_old)
-    for token in about["added_tokens"][14:22]:  # those of Qwen are not
-        token["special"] = name != "qwen"
+    compare(f"{name}, tokenizers and tiktoken", got, wanted)
     if name == "llama3":  # what is between the matches, which is nothing
         about["pre_tokenizer"]["pretokenizers"][0].update(behavior="Removed", invert=True)
     with open("tokenizer.json", "w", encoding="utf-8") as f:
@@ -208,7 +180,6 @@ def with_tokenizers(name, encoding, ranks, documents, wanted):
         if vocabulary == "tokenizer.json":
             with open("out/tokenizer.json", encoding="utf-8") as f:
                 of = {t["content"]: t["id"] for t in json.load(f)["added_tokens"]}
-            wrong += header[4] != peer.get_vocab_size() and name == "qwen"
             wrong += sum(of.get(t["content"]) != t["id"] for t in about["added_tokens"])
         compare(f"{name} by {vocabulary}", got, wanted, wrong)
 
