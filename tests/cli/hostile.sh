@@ -47,11 +47,10 @@ many > many.json
 data d
 vocabulary='{"name":"bytes","fingerprint":"0000000000000000","size":256,"eot":10}'
 totals='"documents":1,"bytes":1,"files":1,"invalid_utf8":0'
-manifest() { # FILE-AS-JSON [TOKENS]
-    tokens=${2:-153601}
-    printf '{"version":1,"options":{},"vocabulary":%s,"totals":{"tokens":%s,%s},"shards":[{"file":"%s",' \
-        "$vocabulary" "$tokens" "$totals" "$1" > d/manifest.json
-    printf '"split":"train","tokens":%s,"documents":1,"xxh3":"0000000000000000"}]}' "$tokens" >> d/manifest.json
+manifest() { # FILE-AS-JSON
+    printf '{"version":1,"options":{},"vocabulary":%s,"totals":{"tokens":153601,%s},"shards":[{"file":"%s",' \
+        "$vocabulary" "$totals" "$1" > d/manifest.json
+    printf '"split":"train","tokens":153601,"documents":1,"xxh3":"0000000000000000"}]}' >> d/manifest.json
 }
 manifest train_000000.bin
 run 0 sgt-inspect d
@@ -66,10 +65,6 @@ for name in ../outside.bin "$PWD/outside.bin" ../../../../../../etc/passwd d/../
 done
 manifest '\u001b]0;owned\u0007\u009b31m.bin'
 hostile 'd/\x1b]0;owned\x07\xc2\x9b31m.bin: missing, but d/manifest.json lists it' sgt-inspect d --batch 0
-manifest 'train_000000.bin\u0000/../../outside.bin'
-hostile 'd/manifest.json: line 1: \u0000 is not allowed' sgt-inspect d
-manifest train_000000.bin 9223372036854775807
-hostile 'field tokens is missing or not a number of tokens that a shard can have' sgt-inspect d
 for file in deep many; do
     { printf '{"version":1,"options":' && cat $file.json && printf '}'; } > d/manifest.json
     [ $file = deep ] && message='maximum parsing depth reached' || message='JSON values, too many for a file of this kind'
@@ -84,63 +79,23 @@ mkdir linked
 ln -s ../outside.bin linked/train_000000.bin
 run 0 sgt-inspect linked --batch 0 --seq-len 4
 cp outside.bin as-it-was
-ln -s /etc/passwd linked/train_000001.bin
-hostile 'linked/train_000001.bin: at byte 0: magic number' sgt-inspect linked --batch 0
-rm linked/train_000001.bin
-mkfifo linked/train_000001.bin
-hostile 'linked/train_000001.bin: not a regular file' sgt-inspect linked --batch 0
 
-# ---- shards with false headers ----
-lying() { # MESSAGE BYTE VALUE...
-    message=$1 at=$2
-    shift 2
-    cp outside.bin d/train_000000.bin
-    for v; do patch d/train_000000.bin "$at" "$v" && at=$((at + 1)); done
-    for program in 'sgt-inspect d' 'sgt-inspect d/train_000000.bin' 'sgt-train --data d --run r --device cpu'; do
-        # shellcheck disable=SC2086
-        hostile "$message" $program
-    done
-}
-lying 'its header says 2147483647 tokens' 8 255 255 255 127
-lying 'at byte 16: a vocabulary of 4294967295' 16 255 255 255 255
-cp outside.bin d/train_000000.bin
-patch d/train_000000.bin 1025 255
-hostile "d/train_000000.bin: token 0 (byte 1024)" sgt-inspect d --batch 0:9999 --sampling sequential --seq-len 4 --quiet
-cp outside.bin d/train_000000.bin
-
-documents='sgt-inspect d --batch 0 --sampling documents --seq-len 4'
-index() { for at; do le64 "$at"; done > d/train_000000.idx; }
-index 0 5 153601
-hostile 'd/train_000000.idx: at byte 16: document 2 starts at token 153601' $documents
-head -c 8 /dev/zero | tr '\0' '\377' > d/train_000000.idx
-hostile 'starts at token 18446744073709551615' $documents
+# An index of 16 GiB is not read into memory. (tests/loader has shards and indexes with false numbers,
+# of sgt and of Megatron-LM.)
 truncate -s 16G d/train_000000.idx 2> .truncate || skip "no file of 16 GiB here: $(cat .truncate)"
-hostile 'd/train_000000.idx: too large: a file of this kind may have at most 1228808 bytes' $documents
+hostile 'd/train_000000.idx: too large: a file of this kind may have at most 1228808 bytes' \
+    sgt-inspect d --batch 0 --sampling documents --seq-len 4
 hostile 'd/train_000000.idx' sgt-inspect d --verify
 rm d/train_000000.idx
-
-# Megatron-LM's files: counts larger than the file or memory, and missing sequences
-ids 1 2 3 4 5 6 7 8 > m.bin
-counted() { # MESSAGE BYTE VALUE...
-    megatron m 8 5 3
-    message=$1 at=$2
-    shift 2
-    for v; do patch m.idx "$at" "$v" && at=$((at + 1)); done
-    hostile "$message" sgt-inspect m
-    hostile "$message" sgt-inspect m --batch 0 --seq-len 2 --sampling documents
-}
-counted 'm.idx' 18 255 255 255 255 255 255 255 255
-counted 'm.idx' 26 255 255 255 255 255 255 255 127
-counted 'm.idx: at byte 34: sequence 0 has -1 tokens' 34 255 255 255 255
 
 # ---- checkpoints ----
 run 0 sgt-train $small --quiet --keep 1 --run run --steps 2
 checkpoint=run/step-00000002
 cp -r $checkpoint whole
 again() { rm -rf hurt && cp -r whole hurt; }
-tensors() { # JSON BYTES-OF-DATA: hurt/model.safetensors
+tensors() { # JSON: make it the header of hurt/model.safetensors
     again
-    { le64 ${#1} && printf '%s' "$1" && head -c "$2" /dev/zero; } > hurt/model.safetensors
+    { le64 ${#1} && printf '%s' "$1"; } > hurt/model.safetensors
 }
 damaged() { # MESSAGE
     hostile "$1" sgt-inspect hurt
@@ -148,26 +103,13 @@ damaged() { # MESSAGE
     absent r
 }
 small="--data d --seq-len 16 --batch-size 2 --device cpu --threads 1 --quiet"
-a='"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}'
-range() { tensors "{$a,\"b\":{\"dtype\":\"F32\",\"shape\":$1,\"data_offsets\":$2}}" "$3"; }
-range '[2]' '[4,12]' 12
-damaged 'tensor b begins at byte 4, inside the one that ends at byte 8'
-range '[2305843009213693951]' '[8,9223372036854775804]' 8
-damaged 'tensor b ends at byte 9223372036854775804, but there are only 8 bytes of data'
-range '[4294967296,4294967296]' '[8,8]' 8
-damaged 'tensor b: its shape overflows'
-tensors '{"\u001b[2J\u0007":{"dtype":"X","shape":[],"data_offsets":[0,0]}}' 0
+tensors '{"\u001b[2J\u0007":{"dtype":"X","shape":[],"data_offsets":[0,0]}}'
 damaged 'tensor \x1b[2J\x07: unknown type'
-tensors "{\"a\":$(deep)}" 0
+tensors "{\"a\":$(deep)}"
 damaged 'maximum parsing depth reached'
 again
 { le64 $(wc -c < many.json) && cat many.json; } > hurt/model.safetensors
 damaged 'more than 262144 JSON values'
-again
-patch hurt/model.safetensors 7 255
-damaged 'a header of'
-truncate -s 100G hurt/model.safetensors
-damaged 'a header of'
 rm hurt/model.safetensors
 mkfifo hurt/model.safetensors
 damaged 'hurt/model.safetensors: not a regular file'
@@ -246,8 +188,6 @@ mkdir v
 vocabulary 'maximum parsing depth reached'
 { printf '{"model":{"vocab":{},"merges":' && cat many.json && printf '}}'; } > v/tokenizer.json
 vocabulary 'more than 5242880 JSON values'
-sed 's/"id": *[0-9]*/"id":0/' "$ROOT/tests/data/vocab/o200k/tokenizer.json" > v/tokenizer.json
-vocabulary 'two tokens have id 0'
 rm v/tokenizer.json
 { echo '#version: 0.2' && yes 'a b' | head -n 4000000; } > v/merges.txt
 vocabulary 'v: tokens 256 and 257 are the same: ab'
@@ -283,8 +223,6 @@ echo @list > list
 hostile '@list: No such file or directory' sgt-tokenize @list out
 repeat 0123456789 3000000 > list
 hostile 'list: line 1: a path is longer than 4096 bytes' sgt-tokenize @list out
-printf 'te\0xt\n' > list
-hostile 'list: path 1: te: No such file or directory' sgt-tokenize @list out
 printf '\033[31m\n' > list
 hostile 'list: line 1: \x1b[31m: No such file or directory' sgt-tokenize @list out
 name=$(printf 'a\033]0;owned\007\302\233m\r.gz')
@@ -335,8 +273,6 @@ for file in bomb.gz bomb.zst bomb.x; do
     harmless 163840 sgt-tokenize --threads 2 --filter ".x=$PWD/flood" $file out-bomb
     rm -rf out-bomb
 done
-printf '\050\265\057\375\000\370\001\000\000' > wide.zst # a frame whose window is 2 TiB
-hostile 'wide.zst: offset 0: needs a zstd window of more than 128 MiB' sgt-tokenize wide.zst out-wide
 same outside.bin as-it-was
 
 # touched COMMAND...: run it. Each path that it opens, creates, renames or removes must lie below
@@ -366,8 +302,6 @@ if strace -o .traced true 2> /dev/null && [ -z "$sanitized" ]; then
     touched sgt-train $small --run run --resume --steps 3
     again
     rm hurt/model.safetensors
-    printf '{"weight_map":{"wte.weight":"../outside.bin"}}' > hurt/model.safetensors.index.json
-    touched sgt-train $small --run r --init hurt --steps 1
     printf '{"weight_map":{"wte.weight":"/etc/passwd"}}' > hurt/model.safetensors.index.json
     touched sgt-train $small --run r --init hurt --steps 1
     touched sgt-tokenize --vocab v text out
