@@ -2,6 +2,7 @@
 # 4-byte ids. They have the same bytes for any threads and ranks, and after a kill. They are decoded
 # to the text, and exported to other trainers' files.
 . "$ROOT/tests/cli/corpus.inc"
+. "$ROOT/tests/cli/shards.inc"
 . "$ROOT/tests/cli/wide.inc"
 
 work_in_memory
@@ -31,11 +32,6 @@ fact verified yes
 run 0 sgt-tokenize --quiet --vocab v corpus/words words
 run 0 sgt-inspect --decode 1:1000000 words
 same .stdout corpus/words
-for level in $(cpu_levels); do
-    run 0 sgt-tokenize $options --cpu $level --shard-tokens 1k corpus out
-    same_folders one out
-    rm -r out
-done
 
 # The files of a vocabulary, threads and ranks all give the same bytes, also with --shuffle and
 # --dedup.
@@ -65,7 +61,7 @@ done
 # Files of other trainers.
 for layout in megatron nanogpt npy; do
     run 0 sgt-tokenize $options --shards $layout corpus $layout
-    ! command -v python3 > /dev/null || run 0 python3 "$ROOT/tests/tokenize/check_layout.py" whole $layout $layout
+    check_layout whole $layout $layout
     run_prints_like '[( ]32-bit ids[, ;]' sgt-inspect --export $layout whole exported
     same_folders exported $layout
     rm -r exported
