@@ -96,6 +96,12 @@ try '$(shift && speaker "$@") --help'"
     shift
     run_fails 2 "$hinted" "$@"
 }
+# run_unforced TEXT PROGRAM...: like run_failure, if the message is TEXT and a hint at --force
+run_unforced() {
+    unforced="$1 (--force replaces it)"
+    shift
+    run_failure "$unforced" "$@"
+}
 run_fails() {
     ends=$1 failure=$2
     shift 2

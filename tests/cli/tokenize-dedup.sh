@@ -56,16 +56,9 @@ run 0 sgt-tokenize --json --dedup corpus/g - stdin < corpus/g
 [ "$(field duplicates .stdout)" = 1 ] || fail "$(cat .stdout)"
 
 # ---- refused ----
-run_failure 'out: made with --dedup true, now not given (--force replaces it)' sgt-tokenize --shard-tokens 10k corpus out
-run 1 sgt-tokenize --shard-tokens 10k --dedup kept plain
-stderr_is 'sgt-tokenize: plain: made with --dedup not given, now true (--force replaces it)'
+run_unforced 'out: made with --dedup true, now not given' sgt-tokenize --shard-tokens 10k corpus out
+run_unforced 'plain: made with --dedup not given, now true' sgt-tokenize --shard-tokens 10k --dedup kept plain
 
-# ---- stopped in the middle of a document: its digest is computed again ----
-rm -rf out2
-killed_at out2/.work/part-000000/train_000003.bin \
-    sgt-tokenize --quiet --threads 1 --shard-tokens 10k --dedup --rank 0 --ranks 1 corpus out2
-run 0 sgt-tokenize --quiet --threads 2 --shard-tokens 10k --dedup corpus out2
-same_folders out2 out
 # ---- damaged records of documents are found ----
 run 0 sgt-tokenize --quiet --shard-tokens 10k --dedup --rank 0 --ranks 2 corpus damaged
 truncate -s -24 damaged/.work/part-000000/documents.sgt

@@ -33,8 +33,7 @@ run_failure 'hurt/sources.jsonl: line 3: 3 documents, but the lines before it li
 sed '4 s/3/x/g' out/sources.jsonl > hurt/sources.jsonl
 run_failure 'hurt/sources.jsonl: line 4: expected a JSON object with documents and tokens' sgt-inspect --verify hurt
 run_prints 'already complete, nothing to do' sgt-tokenize --keep-fields url,n.x,date a.jsonl b.txt out
-run 1 sgt-tokenize --keep-fields url a.jsonl b.txt out
-stderr_is 'sgt-tokenize: out: made with --keep-fields url,n.x,date, now url (--force replaces it)'
+run_unforced 'out: made with --keep-fields url,n.x,date, now url' sgt-tokenize --keep-fields url a.jsonl b.txt out
 
 # A bad line has no entry. The other entries have the number of their line, and name their split.
 { echo '{"url": 1}' && cat a.jsonl && echo '{"url": 2, "text": "\377"}' && echo '{"url": 3, "text": "last"}'; } > bad.jsonl
@@ -117,11 +116,9 @@ run 0 sgt-tokenize $keep --shard-tokens 700 --split 30% "$data/web.parquet" "$da
 grep -q '"split": "val"' one/sources.jsonl || fail 'no document for validation'
 for ranks in 2 4; do
     rm -rf out
-    rank=0
-    while [ $rank -lt $ranks ]; do
+    for rank in $(seq 0 $((ranks - 1))); do
         run 0 sgt-tokenize $keep --shard-tokens 700 --split 30% --rank $rank --ranks $ranks "$data/web.parquet" \
             "$data/web.jsonl" out
-        rank=$((rank + 1))
     done
     same_folders out one
 done

@@ -33,14 +33,9 @@ run 0 sgt-tokenize --quiet --shuffle 1 corpus/empty none
 [ "$(wc -c < none/train_000000.bin)" = 1026 ] || fail 'an empty document is one id'
 
 # ---- refused ----
-refused() { # MESSAGE OPTION...
-    message=$1
-    shift
-    run_failure "seven: made with $message (--force replaces it)" sgt-tokenize $options "$@" corpus seven
-}
-refused '--shuffle 7, now 8' --shuffle 8
-refused '--shuffle 7, now not given'
-refused '--dedup not given, now true' --shuffle 7 --dedup
+run_unforced 'seven: made with --shuffle 7, now 8' sgt-tokenize $options --shuffle 8 corpus seven
+run_unforced 'seven: made with --shuffle 7, now not given' sgt-tokenize $options corpus seven
+run_unforced 'seven: made with --dedup not given, now true' sgt-tokenize $options --shuffle 7 --dedup corpus seven
 run_usage '--shuffle much: not a whole number (such as 12, 512k, 1.5M)' sgt-tokenize --shuffle much corpus out
 run_prints 'already complete, nothing to do' sgt-tokenize $options --shuffle 7 corpus seven
 

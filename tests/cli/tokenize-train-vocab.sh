@@ -94,16 +94,6 @@ mkdir full
 : > full/other
 run 1 sgt-tokenize --train-vocab 300 counts.txt full
 stderr_is 'sgt-tokenize: full: is not empty (name a new folder, or --force adds the vocabulary to it)'
-cp -r v begun
-mkdir begun/.work
-: > begun/.work/lock
-: > begun/.work/journal
-run 1 sgt-tokenize --force --train-vocab 300 lines.txt begun
-stderr_is 'sgt-tokenize: begun: holds an unfinished set, and finishing it would remove the vocabulary (name a new '\
-'folder, or remove begun/.work)'
-rm begun/.work/journal
-run 0 sgt-tokenize --quiet --force --train-vocab 300 counts.txt begun
-same_folders -x .work begun v
 run_usage '--train-vocab 256: must be from 257 to 1048576' sgt-tokenize --train-vocab 256 counts.txt n
 run_usage '--train-vocab 1048577: must be from 257 to 1048576' sgt-tokenize --train-vocab 1048577 counts.txt n
 for option in '--vocab gpt2' '--split 1%' '--shard-tokens 5' '--shuffle 1' --dedup --dry-run '--shards npy' \

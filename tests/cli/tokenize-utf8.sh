@@ -82,9 +82,8 @@ stories() { awk 'BEGIN { for (i = 0; i < 4000; i++) printf "%sStory %d of many, 
 mkdir many-stories lines
 stories > many-stories/a.txt
 stories | gzip > many-stories/b.txt.gz
-run_prints ', 8,000 documents,' sgt-tokenize --special eot --split 10% --shard-tokens 10k many-stories m1
-val=$(sed -n 's/.*; train [0-9,]* tokens, val \([0-9,]*\) tokens.*/\1/p; s/.*; train [0-9,]*, val \([0-9,]*\) tokens.*/\1/p' \
-    .stdout | tr -d ,)
+run_prints '"documents": 8000,' sgt-tokenize --json --special eot --split 10% --shard-tokens 10k many-stories m1
+val=$(field val_tokens .stdout)
 [ "$val" -gt 5000 ] && [ "$val" -lt 12000 ] || fail "$val tokens for validation"
 for rank in 0 1; do
     run 0 sgt-tokenize --quiet --special eot --split 10% --shard-tokens 10k --threads 3 --rank $rank --ranks 2 many-stories m2
