@@ -1,6 +1,6 @@
 # Malicious files: each command ends with one line that gives the reason. It prints no control
 # character, uses no more memory than allowed, and touches no file outside its folder.
-# In make check-all only: it tries some 170 files.
+# In make check-all only: it tries some 140 files.
 . "$ROOT/tests/cli/train.inc"
 
 work_in_memory

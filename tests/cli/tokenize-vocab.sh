@@ -189,6 +189,7 @@ faulty edit text 's/"!":1/"!":"1"/' '/vocab.json: token !: its id is not a whole
 faulty edit pieces 's/"!":1/"▁!":1/' "/vocab.json: is not byte-level: token 1 (▁!) is not in GPT-2's byte alphabet"
 faulty merges unknown 'Q Qqq' ': merge 444: its right token is not in the vocabulary'
 faulty merges unmade 'Q Q' ': merge 444: its result is not in the vocabulary'
+faulty merges script 'Q 中' "/merges.txt: line 445: expected two tokens in GPT-2's byte alphabet, separated by a space"
 faulty merges line Qq "/merges.txt: line 445: expected two tokens in GPT-2's byte alphabet, separated by a space"
 edit order 's/$//'
 { sed -n 1p "$D/trained/merges.txt"; echo 'ĠĠ ĠĠ'; sed 1d "$D/trained/merges.txt" | grep -v '^ĠĠ ĠĠ$'; } \
