@@ -124,9 +124,10 @@ Test(normalize, makes_no_white_space_at_an_end)
  * sgt_rule_cut_normalized says, the parts must give the same text and tokens. */
 static size_t marked_text(rng *r, uint8_t *out, size_t max)
 {
-    static const uint32_t starters[] = {
-        'a',    'e',    ' ',    '\n',   'q',    0x1100, 0x1161, 0x11A8, 0xAC00, 0xD558,  0x304B,
-        0x4E2D, 0x0915, 0x212B, 0xFB01, 0x3000, 0x00A0, 0x09C7, 0x09BE, 0xFF76, 0x1F600, 0x0344};
+    static const uint32_t starters[] = {'a',    'e',    ' ',    ' ',     ' ',    '\n',   '\n',
+                                        '!',    'q',    0x1100, 0x1161,  0x11A8, 0xAC00, 0xD558,
+                                        0x304B, 0x4E2D, 0x0915, 0x212B,  0xFB01, 0x3000, 0x00A0,
+                                        0x09C7, 0x09BE, 0xFF76, 0x1F600, 0x0344};
     static const uint32_t marks[] = {0x0301, 0x0323, 0x0307, 0x0345, 0x3099,
                                      0x093C, 0x0327, 0xFF9E, 0x05B0, 0x0F71};
     size_t n = 0;
