@@ -101,9 +101,9 @@ run 0 sgt-tokenize --split 1% in/b.txt no-val
 stdout_has 'No document fell into the validation split: there is only one, and documents are not divided.'
 absent no-val/val_000000.bin
 printf '{"text": "a"}\n{"text": "b"}\n' > two.jsonl
-run 0 sgt-tokenize --quiet --split 5% few two.jsonl no-val3
+run 0 sgt-tokenize --quiet --split 1% few two.jsonl no-val3
 absent no-val3/val_000000.bin
-run 0 sgt-tokenize --quiet --split 5% few - no-val4 < in/b.txt
+run 0 sgt-tokenize --quiet --split 1% few - no-val4 < in/b.txt
 absent no-val4/val_000000.bin
 # If the split leaves no document for training, no set is made, whatever the options and formats.
 cp "$ROOT/tests/data/parquet/zstd-v1.parquet" rows.parquet

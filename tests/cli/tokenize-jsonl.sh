@@ -151,6 +151,15 @@ grep -q '{"document": 2, "split": "train", "fields": {"n": 2}}' by-filter/source
 run_prints ', 2 documents' sgt-tokenize --filter x=text:cat filtered by-text
 stderr_is ''
 
+# A filter that fails at first: the run resumes when it works.
+printf '#!/bin/sh\ncat "$1"; [ -e now-it-works ]\n' > fails
+chmod +x fails
+run 1 sgt-tokenize --quiet --filter x=./fails --shard-tokens 2k filtered resumed
+touch now-it-works
+run 0 sgt-tokenize --quiet --filter x=./fails --shard-tokens 2k filtered resumed
+run 0 sgt-tokenize --quiet --filter x=./fails --shard-tokens 2k filtered undisturbed
+same_folders resumed undisturbed
+
 # Any other text that begins with a brace is text. One line counts such files.
 mkdir text-like
 printf '{"name":"x","version":"1.0.0","text":{"a":1}}\n' > text-like/package.json

@@ -34,18 +34,19 @@ run 0 sgt-inspect --decode 1:1000000 words
 same .stdout corpus/words
 
 # The files of a vocabulary, threads and ranks all give the same bytes, also with --shuffle and
-# --dedup.
+# --dedup, and with so many shards that documents are copied.
 cp -r corpus/m corpus/twin
-for more in '' '--shuffle 7 --dedup'; do
+for more in '--shard-tokens 1k' '--shuffle 7 --dedup --shard-tokens 200'; do
     rm -rf whole
-    run 0 sgt-tokenize $options $more --shard-tokens 1k corpus whole
+    run 0 sgt-tokenize $options $more corpus whole
     rm -rf out
-    run 0 sgt-tokenize $options $more --shard-tokens 1k --threads 3 --vocab v/vocab.json corpus out
+    run 0 sgt-tokenize $options $more --threads 3 --vocab v/vocab.json corpus out
     same_folders -x manifest.json whole out
     rm -rf out
-    for i in 1 0 2; do run 0 sgt-tokenize $options $more --shard-tokens 1k --rank $i --ranks 3 corpus out; done
+    for i in 1 0 2; do run 0 sgt-tokenize $options $more --rank $i --ranks 3 corpus out; done
     same_folders whole out
 done
+[ "$(ls whole/train*.bin | wc -l)" -gt 256 ] || fail 'too few shards to be copied'
 check 'a duplicate was left out' grep -q '"dedup": true' whole/manifest.json
 
 # A run that was killed is resumed in the middle of a shard.
