@@ -63,8 +63,8 @@ typedef struct attention_parts {
      * blocks for the output O' of a block of queries, transposed. */
     float *dq;
     float *dk, *dv; /* (AROUND, deep) blocks */
-    /* arrays of blocks * SIDE floats, one per query i, 0 past T: lse is the log-sum-exp of its
-     * scores; delta is the dot product of dout_i and out_i */
+    /* arrays of blocks * SIDE floats, one for each query i, and 0 for queries past T: lse is the
+     * log-sum-exp of its scores; delta is the dot product of dout_i and out_i */
     float *lse, *delta;
     const sgt_dropout *drop; /* NULL: no dropout */
     /* array of T elements: for each query, the first key that it sees, at which its document

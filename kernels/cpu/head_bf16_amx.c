@@ -72,7 +72,7 @@ typedef struct head {
     /* (rows, deep) right pairs of x: a pair's columns are rows of x; products sum over channels */
     char *xt;
     /* (deep, rows) right pairs of the rows of x, multiplied by their factors; products, which give
-     * dw, sum over rows of x. They use the memory of xt, which is no longer needed then. */
+     * dw, sum over rows of x. These pairs reuse the memory of xt when xt is no longer needed. */
     char *fx;
     /* (rows, deep) blocks of SIDE x SIDE floats, in which dx' is summed: the transposed gradient of
      * x. In a block, rows are channels and columns are rows of x. */
