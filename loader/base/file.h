@@ -49,7 +49,8 @@ void sgt_file_abandon(sgt_file *f);
 int sgt_file_put(const char *path, const void *p, size_t n, sgt_error *err);
 
 /* Return 1 if `path` does not exist, for example because a parent folder in it is a file. Return 0
- * if `path` exists or cannot be examined. In the latter case, opening it will report the reason. */
+ * if `path` exists or cannot be examined. If it cannot be examined, opening it will report the
+ * reason. */
 int sgt_file_gone(const char *path);
 
 /* Fill in *err after a failed system call, as sgt_fail_errno(err, "%s", path) does. If the file
