@@ -60,7 +60,7 @@ int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sg
                     sgt_error *err);
 
 /* Return SGT_EIO if the run needs more disk space, by the estimate *r, than is free on the disk of
- * `out`. The message states both sizes. Otherwise return SGT_OK, also if the free space is unknown
+ * `out`. The message states both sizes. Otherwise return SGT_OK, even if the free space is unknown
  * or if the output folder already holds a set. */
 int sgt_space_lacks(const char *out, const sgt_dry_run_result *r, sgt_error *err);
 

@@ -459,9 +459,9 @@ static int parse_meta(sgt_parquet *p, const uint8_t *bytes, size_t n, sgt_error 
 
 /* ---- heads of pages ---- */
 
-/* Parse the header of a page in the n bytes at p. Return NULL, or what is wrong with the header.
- * Set *more to 1 if the header only ends too early, so that the caller should try again with more
- * bytes. */
+/* Parse the header of a page in the n bytes at p. Return NULL if it is valid, or else a text that
+ * says what is wrong. Set *more to 1 if the header only ends too early, so that the caller should
+ * try again with more bytes. */
 static const char *parse_head(sgt_parquet_head *h, const uint8_t *p, size_t n, int *more)
 {
     thrift t = {.at = p, .end = p + n}, data = {0}, data2 = {0};
@@ -775,8 +775,8 @@ static void pass_page(sgt_parquet *p, const sgt_parquet_head *h, uint64_t rows)
 }
 
 /* Add the next rows of the page at p->at to u, at most SGT_PARQUET_ROWS of them. Advance past the
- * page after its last rows. Set *rows to the number of rows added, but leave it unchanged if the
- * page has none, as a dictionary. */
+ * page after its last rows. Set *rows to the number of rows added. A page without rows, such as a
+ * dictionary, leaves *rows unchanged. */
 static int read_page(sgt_parquet *p, const row_group *g, sgt_unit *u, uint64_t *rows,
                      sgt_error *err)
 {

@@ -368,8 +368,8 @@ static const char *decode_shared(sgt_parquet_shared *s)
     return decode_page(&s->page, &s->unit, s->rows, &s->strings);
 }
 
-/* Decode a shared page, unless a thread has already done so. Return NULL, or what is wrong with the
- * page. Any number of threads may call this. */
+/* Decode a shared page, unless a thread has already done so. Return NULL, or a text that says what
+ * is wrong with the page. Any number of threads may call this. */
 static const char *open_shared(sgt_parquet_shared *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -382,7 +382,8 @@ static const char *open_shared(sgt_parquet_shared *s)
 /* ---- strings, by encoding ----
  *
  * Each function decodes the next n > 0 strings (or numbers), and stores for each of them its offset
- * in the unit's text and its length. It returns NULL, or what is wrong with the page. */
+ * in the unit's text and its length. It returns NULL, or a text that says what is wrong with the
+ * page. */
 
 typedef struct decoder {
     const sgt_parquet_page *p;
@@ -638,7 +639,8 @@ static const char *unpack_page(decoder *d, size_t *levels)
 }
 
 /* Decode all rows of the page. Set *strings to the text that the rows' offsets refer to. This is
- * u's text, or the dictionary's, which is valid as long as the page has a reference to it. */
+ * u's text or the dictionary's text. The dictionary's text is valid as long as the page has a
+ * reference to the dictionary. */
 static const char *decode_page(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
                                const uint8_t **strings)
 {

@@ -367,9 +367,12 @@ static int check_journal(const sgt_journal *j, const sgt_out_request *r, sgt_err
                  : sgt_fail(err, SGT_EFORMAT, "%s: damaged (--force starts over)", j->path);
 }
 
-/* Compare this request with the request of the earlier run that left the journal `j` in `work`.
- * Return 1 if they are the same, or a negative SGT_E* if they differ. Return 0 if the journal has
- * no checkpoint, or if standard input is read. */
+/* Compare this request with that of the earlier run that left the journal `j` in `work`. The result
+ * is
+ *
+ *   1    they are the same
+ *   0    the journal has no checkpoint, or standard input is read < 0  an error (SGT_E*), such as
+ *     that they differ */
 static int compare_run(const sgt_journal *j, const sgt_out_request *r, const char *work,
                        sgt_error *err)
 {
@@ -515,9 +518,9 @@ static int check_folder(const sgt_out_request *r, sgt_error *err)
     /* Entries with which the folder still counts as empty. Another rank may be creating .work right
      * now. */
     static const char *const harmless[] = {"lost+found", ".work"};
-    /* Files that show that the folder holds a set. The last two are only looked for if the request
-     * has no corpus: it would add its files to these shards, even if no journal or manifest lists
-     * them. */
+    /* Files that show that the folder holds a set. The last two are looked for only if the request
+     * has no corpus. Such a request would add its files to these shards, even if no journal or
+     * manifest lists them. */
     static const char *const of_a_set[] = {"manifest.json", ".work/journal", "train_000000.bin",
                                            "val_000000.bin"};
     int taken = 0;
@@ -591,7 +594,7 @@ int sgt_out_clear(const sgt_out *o, sgt_error *err)
 }
 
 /* Start a new set instead of resuming an earlier run. The earlier run's files are removed from the
- * output folder when the new journal exists: from then on, no journal describes them. */
+ * output folder once the new journal exists, because no journal describes them any more. */
 static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc;
@@ -700,7 +703,7 @@ static int find_sharer(const sgt_out *o, sgt_claimant *who, sgt_error *err)
 }
 
 /* Fill in *o, and check everything that can be checked without the lock. Return 1 if the set is
- * complete. Nothing has been written then, because the output folder may be read-only. */
+ * complete. In this case, nothing has been written, because the output folder may be read-only. */
 static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     struct stat st;
@@ -735,10 +738,14 @@ static int wait_a_turn(const sgt_out_request *r, sgt_error *err)
     return sgt_stopped(r->stop) ? sgt_fail(err, SGT_ESTOPPED, "stopped") : SGT_OK;
 }
 
-/* Decide if this rank can join the ranks that are running. It can if they make the same set. Return
- * 0 if it can, or 1 if the set is already complete. Return NOT_JOINED if there is no journal with
- * which to compare the request or, with `force`, if the ranks make a different set. Otherwise
- * return a negative SGT_E*. */
+/* Decide if this rank can join the ranks that are running. It can if they make the same set. The
+ * result is
+ *
+ *   0           it can join them
+ *   1           the set is already complete
+ *   NOT_JOINED  there is no journal with which to compare the request or, with `force`, the ranks
+ *               make a different set
+ *   < 0         an error (SGT_E*) */
 static int check_joined(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc = is_complete(r, err);

@@ -476,10 +476,10 @@ static int meet_counts(parts *p, sgt_tokenize_result *result, sgt_error *err)
     return rc;
 }
 
-/* Call this when this rank's part is complete: if all are, join the parts. If a launcher started
- * the ranks, all of them write shards; then rank 0 takes over the output folder and publishes the
- * set. If a user started the ranks separately, the last rank to complete its part does all of
- * this. */
+/* Call this when this rank's part is complete. If the parts of all ranks are complete, join them.
+ * If a launcher started the ranks, all of them write shards, and then rank 0 takes over the output
+ * folder and publishes the set. If a user started the ranks separately, the last rank to complete
+ * its part does all of this. */
 static int finish(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
     int rc = meet_counts(p, result, err);

@@ -89,7 +89,7 @@ int sgt_pairs_make(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, ui
 
 /* ---- vocabularies ---- */
 
-/* fingerprint that identifies GPT-2's vocabulary, also when it is loaded from a file; a test
+/* fingerprint that identifies GPT-2's vocabulary, even when it is loaded from a file; a test
  * recomputes it */
 #define SGT_GPT2_FINGERPRINT 0xD7F9B057243F9BE1u
 /* end-of-text token of GPT-2 and of the vocabularies that sgt trains */
@@ -273,10 +273,10 @@ void sgt_vocab_need_trie(const sgt_vocab *v);
  * joined bytes gives the same two tokens; else 0. merged(pairs, left, right) returns the id that
  * two tokens merge to, or SGT_NO_TOKEN if they do not merge.
  *
- * The function undoes the merges that built the two tokens, one at a time, the last one first: that
- * with the higher id or, of equal ids, the right one. After each step, it looks at the two tokens
- * that now touch at the border. If these merge to a lower id than the merge just undone, their
- * merge would have happened first and would cross the border, so the result is 0. */
+ * The function undoes the merges that built the two tokens, one at a time, the last one first: the
+ * one with the higher id, or the right one if both ids are equal. After each step, it looks at the
+ * two tokens that now touch at the border. If these merge to a lower id than the merge just undone,
+ * their merge would have happened first and would cross the border, so the result is 0. */
 static inline int sgt_stay_apart(const uint32_t (*halves)[2],
                                  uint32_t (*merged)(const void *pairs, uint32_t l, uint32_t r),
                                  const void *pairs, uint32_t left, uint32_t right)
