@@ -487,7 +487,7 @@ static int run(sgt_train_options *options)
     sgt_progress_keep_last(options->ctx);
     int rc = sgt_train(&s, options, &r, &err);
     sgt_progress_end(options->ctx);
-    /* print the results also if saving failed after the last step, because they are complete */
+    /* print the results even if saving failed after the last step, because they are complete */
     int ended = rc == SGT_OK || rc == SGT_ESTOPPED || r.steps == s.steps;
     if (sgt_ranks_first(options->ranks) && ended) {
         if (!o.json && !o.quiet) print_end(&r);

@@ -95,7 +95,7 @@ static int whole_number(uint64_t v, uint64_t factor, int places, uint64_t *out)
 }
 
 /* Parse a number: digits with an optional decimal point, an optional exponent, and an optional
- * suffix. Set *out and return 0, or return -1. */
+ * suffix. Set *out and return 0, or return -1 if s is not such a number. */
 static int parse_scaled(const char *s, int bytes, uint64_t *out)
 {
     uint64_t v = 0, factor;
@@ -122,7 +122,8 @@ int sgt_parse_count(const char *s, uint64_t *out) { return parse_scaled(s, 0, ou
 int sgt_parse_size(const char *s, uint64_t *out) { return parse_scaled(s, 1, out); }
 
 /* Parse a number followed by the text `unit`. Unlike strtod, refuse leading white space,
- * hexadecimal numbers, "inf" and "nan". Set *out and return 0, or return -1. */
+ * hexadecimal numbers, "inf" and "nan". Set *out and return 0, or return -1 if s is not such a
+ * number. */
 static int parse_real(const char *s, const char *unit, double *out)
 {
     char *end;
@@ -419,7 +420,7 @@ static void set_defaults(const sgt_program *p)
 }
 
 /* Find an option by its letter or, if `letter` is 0, by its name, the n bytes at `name`. Fill in *o
- * and return 1, or return 0. */
+ * and return 1, or return 0 if there is no such option. */
 static int find_option(const sgt_program *p, const char *name, size_t n, char letter, sgt_option *o)
 {
     for (size_t i = 0; sgt_option_at(p, i, o); i++) {

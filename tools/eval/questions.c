@@ -195,10 +195,10 @@ static int add_item(void *ctx, const json_t *o)
     return rc;
 }
 
-/* Read all questions in a file, which must be of the same kind. A row consists of a context, a
- * space and an answer. An empty context is replaced by the end-of-text id. Only the last
- * s->positions + 1 tokens of a row are kept. If a line is wrong, returns SGT_EFORMAT; the message
- * names the file and the line. */
+/* Read all questions in a file. They must be of the same kind. A row consists of a context, a space
+ * and an answer. An empty context is replaced by the end-of-text id. Only the last s->positions + 1
+ * tokens of a row are kept. If a line is invalid, return SGT_EFORMAT with a message that names the
+ * file and the line. */
 static int read_questions(questions *s, const char *path, const sgt_vocab *v, sgt_error *err)
 {
     s->file = (sample_lines){.path = path, .vocab = v, .err = err};

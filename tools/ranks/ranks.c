@@ -373,8 +373,8 @@ static uint32_t find_missing(const net *t)
 
 /* Check how long this process has waited for `rank`, in a wait that began at time `began`. After
  * SAY_SECONDS, print a notice, but only one. After JOIN_SECONDS, fail. Both messages name the
- * launcher variable to unset, in case other ranks are expected only because it was left set.
- * `where` is a text about the address. */
+ * launcher variable to unset, in case other ranks are expected only because it was left set. The
+ * messages include `where`, a text about the address. */
 static int check_wait(net *t, double began, uint32_t rank, const char *where, sgt_error *err)
 {
     sgt_error why;
