@@ -79,8 +79,8 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
  *                 before it. Advice: raise the lr.
  *   a spike       The loss rises above the median of the last SGT_SPIKE_BEFORE losses by
  *                 SGT_SPIKE_NOISE times the noise, by SGT_SPIKE_PART of the median, and by twice
- *                 the range of these losses; and it falls back within SGT_SPIKE_LASTS steps. The
- *                 report follows then. Advice: --grad-clip, and after SGT_SPIKE_STEPS
+ *                 the range of these losses; and it falls back within SGT_SPIKE_LASTS steps. It is
+ *                 reported when it has fallen back. Advice: --grad-clip, and after SGT_SPIKE_STEPS
  *                 steps --skip-spikes, which has no effect before. Swings that were reported do not
  *                 count as spikes. In the first SGT_SPIKE_LEAST steps, a loss is compared with the
  *                 line between the losses before and after it.
@@ -112,7 +112,7 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
  * = 64 full blocks, so it cannot succeed before step 256. */
 #define SGT_FLAT_BLOCK 4
 /* the loss counts as flat if two means differ by less than this fraction of the loss: the mean over
- * the latter half of the run, and the mean over the quarter before it */
+ * the second half of the run, and the mean over the quarter before it */
 #define SGT_FLAT_PART 0.005
 /* number of losses in each mean that is compared with the loss at the start of the run */
 #define SGT_MEAN_STEPS 20

@@ -311,8 +311,8 @@ void sgt_cpu_backward(sgt_cpu_backend *c);
 void sgt_cpu_settle(sgt_cpu_backend *c);
 void sgt_cpu_settle_to(sgt_cpu_backend *c, const sgt_cpu_block *l, size_t tensor);
 /* For each piece, set its entry in buf.squares to the sum of squares of its gradients. Return the
- * sum of all entries. If `all` is 0, set an entry to 0 instead if the backward pass has already
- * summed the squares of the piece (`squared` is 1). */
+ * sum of all entries. If `all` is 0, set the entry to 0 for each piece whose squares the backward
+ * pass has already summed (`squared` is 1). */
 double sgt_cpu_squares(sgt_cpu_backend *c, int all);
 /* Return the squared norm of all gradients. Matrix products sum squares in float, which may
  * overflow although all gradients are finite. If that happens, all squares are summed again in
@@ -355,8 +355,8 @@ static inline void sgt_cpu_round(const sgt_cpu_shape *s, float *x, size_t n)
  * buf.packed. */
 const void *sgt_cpu_operand(const sgt_cpu_backend *c, const float *x);
 /* sgt_cpu_weights returns the address of the parameters from index `offset` on, in the form that
- * matrix products read. sgt_cpu_take_weights copies `count` parameters from buf.params to there,
- * and rounds them. */
+ * matrix products read. sgt_cpu_take_weights rounds `count` parameters of buf.params and stores
+ * them in that form. */
 const void *sgt_cpu_weights(const sgt_cpu_backend *c, size_t offset);
 void sgt_cpu_take_weights(const sgt_cpu_backend *c, size_t offset, size_t count);
 

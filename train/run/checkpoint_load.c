@@ -102,7 +102,7 @@ static int same_shape(const sgt_safetensor *found, const sgt_tensor *t)
 }
 
 /* Search all files for a tensor whose name is one of `prefixes` followed by `name`. Return the
- * tensor and set *in to its file, or return NULL. */
+ * tensor and set *in to its file, or return NULL if there is none. */
 static const sgt_safetensor *find(const sgt_safetensors **in, const parts *p,
                                   const char *const *prefixes, const char *name)
 {

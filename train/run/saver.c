@@ -142,8 +142,8 @@ int sgt_saver_save(sgt_saver *s, const sgt_checkpoint_state *state, sgt_backend 
         s->written = 0;
         s->writing = pthread_create(&s->thread, NULL, write_copy, s) == 0;
         if (s->writing) return SGT_OK;
-        /* even without a background write, write the checkpoint from the copy: reading the backend
-         * again would need calls by all ranks, which the other ranks have already made */
+        /* no thread could be started: write the checkpoint now, but from the copy. Reading the
+         * backend again would need further calls by all ranks, and the other ranks make none. */
         b = &s->copy.calls;
     }
     if ((rc = write_out(s, b, err)) == SGT_OK) s->saved = state->step;
