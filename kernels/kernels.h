@@ -306,8 +306,8 @@ typedef struct sgt_head {
     size_t n, V, C; /* n: largest number of rows in a run */
     int bf16, threads;
     void *memory; /* memory of sgt_head_memory bytes, aligned to SGT_ARENA_ALIGN */
-    /* scratch memory of sgt_gemm_scratch(threads) bytes; it may be that of plans of matrix products
-     * that do not run at the same time */
+    /* scratch memory of sgt_gemm_scratch(threads) bytes; it may be shared with plans of matrix
+     * products that do not run at the same time */
     void *scratch;
     /* Array of n elements, or NULL if not requested. sgt_head_run sets a row's element to 1 if no
      * logit of the row is larger than that of its target, else to 0. The elements of rows with an

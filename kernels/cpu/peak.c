@@ -24,7 +24,7 @@ enum {
     ROUGHLY = 512 << 10 /* size in bytes assumed for an L2 cache of unknown size */
 };
 
-/* State of a measurement. Each thread multiplies square matrices A and B of its own. These, their
+/* State of a measurement. Each thread multiplies its own square matrices A and B. These, their
  * product and the packed copy of B fit in the thread's L2 cache. Only a thread's fastest run
  * counts, because other programs may have slowed down the rest. */
 typedef struct peak {

@@ -56,7 +56,7 @@ struct sgt_cupti {
 };
 
 /* CUPTI's buffer callbacks have no context argument, so they find the open sgt_cupti here. CUPTI
- * calls them from a thread of its own. Therefore a lock protects `open` and its records. */
+ * calls them from its own thread. Therefore a lock protects `open` and its records. */
 static struct {
     pthread_mutex_t lock;
     sgt_cupti *open;

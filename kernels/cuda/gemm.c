@@ -34,8 +34,8 @@
 #define LEAST_ROUNDS 3 /* minimum number of timed runs per candidate, even beyond ENOUGH_MS */
 /* stop timing when the timed runs of all candidates have taken this many milliseconds in total */
 #define ENOUGH_MS 60.0f
-/* limit for the first, checking runs: when those of the candidates so far have taken this many
- * milliseconds in total, try no further candidate */
+/* when the runs that check candidates have taken this many milliseconds in total, no further
+ * candidate is tried */
 #define LONG_MS 300.0f
 /* a candidate is dropped if its best time is more than this many times that of the fastest
  * candidate */

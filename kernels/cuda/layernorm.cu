@@ -123,8 +123,8 @@ DEV void load_chunk(Chunk<V> &k, const NormBackward<T> &a, size_t row, int c)
 
 // For one row, set dx to rstd * (g - mean(g) - xhat * mean(g*xhat)), where g = dout * w and the
 // means are over the row. Add this to the old dx unless a.first is set. Also add the row's
-// dout*xhat to dw, and its dout to db. Both are in shared memory, where each lane has columns of
-// its own.
+// dout*xhat to dw, and its dout to db. Both are in shared memory, where each lane has its own
+// columns.
 template <class T, int V>
 DEV void backward_row(const NormBackward<T> &a, size_t row, float *dw, float *db)
 {
@@ -184,8 +184,8 @@ __global__ void __launch_bounds__(WARPS * 32) norm_backward_kernel(NormBackward<
 // A warp loads all of a row at once, and nothing twice. Therefore enough loads are in flight to use
 // the full memory bandwidth. In the backward pass, a warp processes several rows. It keeps the sums
 // for dw and db in registers until its last row, and only then adds them up with the other warps'
-// in shared memory. It also sums dx over the rows. This sum is the gradient of a bias: that of the
-// projection (proj or fcproj) whose output the residual addition adds.
+// in shared memory. It also sums dx over the rows. This sum is the gradient of the bias of the
+// projection (proj or fcproj) whose output is added to the residual stream.
 
 // MULTIPROCESSORS: number of multiprocessors of an H100; blocks_each: number of blocks on each of
 // them in the backward pass. It is three, or two for long rows, whose sums take more registers:
@@ -312,9 +312,9 @@ template <class T, int CHUNKS> struct Columns {
                 DEV_UNROLL_FOR (int j = 0; j < V; j++) sum[p][i][j] = 0;
     }
 
-    // Add up the sums of the block's warps and store them in a.partial, in a fixed order: first
-    // those for dw, then for db, then of dx. `shared` must have room for ROW_WARPS rows of C
-    // floats, because each of the three steps uses it again.
+    // Add up the sums of the block's warps and store them in a.partial, in a fixed order: first the
+    // sums for dw, then those for db, then those of dx. `shared` must have room for ROW_WARPS rows
+    // of C floats. It is reused in each of the three steps.
     DEV void finish(const NormBackward<T> &a, float *shared) const
     {
         int warp = threadIdx.x / 32;
