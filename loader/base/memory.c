@@ -40,9 +40,8 @@ static uint64_t read_in(const char *folder, const char *file, const char *name)
 
 /* The lowest limits among this process's control groups. UINT64_MAX means no limit. */
 typedef struct limits {
-    /* Both fields are those of the control group that has the least room. room: number of bytes
-     * that may still be allocated in this group; memory: total memory limit of this group in
-     * bytes */
+    /* Limits of the control group that has the least room. room: number of bytes that may still be
+     * allocated in this group; memory: total memory limit of this group in bytes */
     uint64_t room, memory;
     uint64_t cpus;
 } limits;

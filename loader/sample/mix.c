@@ -1,4 +1,4 @@
-/* mix.c: compute the order of rows that mix.h defines. Names are those of the definition. */
+/* mix.c: compute the order of rows that mix.h defines. The names are those of the definition. */
 #include "loader/sample/mix.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* sampler.c: compute the windows that sampler.h defines. Names are those of the definition. */
+/* sampler.c: compute the windows that sampler.h defines. The names are those of the definition. */
 #include "loader/sample/sampler.h"
 
 #include <assert.h>
