@@ -33,8 +33,8 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
                           "shard_tokens", (json_int_t)sgt_pipeline_shard_tokens(o), "special",
                           o->special_eot ? "eot" : "none", "invalid_utf8", invalid[o->invalid_utf8],
                           "binary", o->binary == SGT_BINARY_KEEP ? "keep" : "skip");
-    /* `bad` becomes nonzero if memory runs out. No text is returned then, because text that lacks
-     * some options would be mistaken for that of a run with other options. */
+    /* `bad` becomes nonzero if memory runs out. In this case, no text is returned, because a text
+     * that lacks some options would be mistaken for the text of a run with other options. */
     int bad = 0;
     if (o->special_eot) bad |= json_object_set_new(j, "special_revision", json_integer(2));
     if (v->normalize > SGT_NORMALIZE_NONE)

@@ -278,7 +278,7 @@ static size_t in_sight(const uint8_t *text, size_t n)
     size_t m = n > 4 ? n - 4 : 0, low = m > 3 ? m - 3 : 0;
     while (m > low && (text[m] & 0xC0) == 0x80) m--;
     /* If text[n - 7 ... n - 4] are all continuation bytes, the last of them belongs to no lead
-     * byte, which has at most three, and counts as a character of its own. */
+     * byte, which has at most three, and counts as a separate character. */
     return (text[m] & 0xC0) == 0x80 && n > 4 ? n - 4 : m;
 }
 

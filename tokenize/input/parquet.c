@@ -243,7 +243,7 @@ typedef struct walk {
     int64_t type, converted, scale;
     unsigned levels;
     /* list: 1 if the column's path includes a repeated element; group: 1 if the requested name is
-     * that of a group */
+     * the name of a group */
     int list, group;
     int twice;          /* 1 if several columns have the requested name */
     char names[LISTED]; /* names of the string columns, for an error message */

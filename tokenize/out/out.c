@@ -901,8 +901,8 @@ int sgt_out_list_shards(const sgt_out *o, const uint64_t shards[SGT_SPLITS], sgt
 
 int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_error *err)
 {
-    /* Each name with an odd index is that of an optional file: only layouts other than sgt's have
-     * tokenizer_config.json, and only a rank's part has documents.sgt. */
+    /* Each name with an odd index is the name of an optional file: only layouts other than sgt's
+     * have tokenizer_config.json, and only a rank's part has documents.sgt. */
     static const char *const names[] = {"tokenizer.json", SGT_TOKENIZER_CONFIG, "sources.jsonl",
                                         SGT_DEDUP_FILE};
     char path[SGT_PATH], *text = NULL;

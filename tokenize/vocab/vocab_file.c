@@ -401,10 +401,10 @@ static int add_late(builder *b, uint32_t id, sgt_error *err)
     return rc;
 }
 
-/* Return 1 if the order of the newest merges may matter: those of `root` and of all tokens after it
- * in merge order, which are late tokens. It matters if two merges clash: the right half of one is
- * the left half of the other. As a result, both may need the same token in a text, and the merge
- * that happens first gets it. */
+/* Return 1 if the order of the newest merges may matter. These are the merges of `root` and of all
+ * tokens after it in merge order, which are late tokens. Their order matters if two of them clash:
+ * if the right half of one is the left half of the other. Both may then need the same token in a
+ * text, and the merge that happens first gets it. */
 static int may_clash(const builder *b, uint32_t root)
 {
     uint32_t(*h)[2] = b->v->halves;

@@ -510,9 +510,9 @@ static const char *setting_of(const json_t *o)
     return NULL;
 }
 
-/* Return 1 if the text of an added token is that of a marker, such as <tool_call>, or DeepSeek's
- * <dsml: and ｜DSML｜. sgt treats every marker as a special token, because Qwen's file does not call
- * all of its markers special. */
+/* Return 1 if the text of an added token is a marker, such as <tool_call>, or DeepSeek's <dsml: and
+ * ｜DSML｜. sgt treats every marker as a special token, because Qwen's file does not call all of its
+ * markers special. */
 static int is_marker(const char *text)
 {
     return strlen(text) > 2 && (text[0] == '<' || !strncmp(text, "｜", 3));
