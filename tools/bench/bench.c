@@ -92,7 +92,7 @@ bench_row *bench_add(json_t *about)
 }
 
 /* Summarize the figures of a row over all its turns, and add the summary to its result. A figure
- * that is a real number becomes its median; any other value is that of the last turn. */
+ * that is a real number becomes its median; any other value is taken from the last turn. */
 static void take_medians(bench_row *r)
 {
     double x[BENCH_TURNS];

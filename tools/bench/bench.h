@@ -36,7 +36,7 @@ enum { BENCH_ROWS = 32, BENCH_TURNS = 100 };
 typedef struct bench_row {
     /* the row's object in the JSON document: the fields given to bench_add and, after the
      * measurement, one figure for each value measured. A real number is the median over all turns;
-     * any other value is that of the last turn */
+     * any other value is taken from the last turn */
     json_t *result;
     /* array with one element per turn (repeated measurement): an object with the figures of that
      * turn */

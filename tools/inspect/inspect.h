@@ -117,9 +117,9 @@ int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *
                  sgt_error *err);
 
 /* Open the vocabulary of a set, or (inspect_vocabulary) of the shard at `path`, whose ids have
- * `width` bytes. It is that of a tokenizer.json next to the shard, if that file has the fingerprint
- * `fingerprint`. Otherwise it is GPT-2's, if the fingerprint is GPT-2's or 0 (unknown). Returns
- * SGT_EUNSUPPORTED if neither fits. */
+ * `width` bytes. If a tokenizer.json next to the shard has the fingerprint `fingerprint`, open
+ * that. Otherwise, if the fingerprint is GPT-2's or 0 (unknown), open GPT-2's vocabulary. In all
+ * other cases, return SGT_EUNSUPPORTED. */
 int inspect_set_vocabulary(sgt_vocab **out, const inspect_set *s, sgt_error *err);
 int inspect_vocabulary(sgt_vocab **out, uint64_t fingerprint, size_t width, const char *path,
                        sgt_error *err);

@@ -15,9 +15,9 @@
 
 /* ---- a folder ---- */
 
-/* Return whether `path` is that of one of the set's shards from index `first` on. The search begins
- * at index first + near and wraps around. If the manifest and the folder list the shards in the
- * same order, it finds the path at its first comparison. */
+/* Return whether one of the set's shards from index `first` on has the path `path`. The search
+ * begins at index first + near and wraps around. If the manifest and the folder list the shards in
+ * the same order, it finds the path at its first comparison. */
 static int has_path(const sgt_set *s, uint32_t first, const char *path, size_t near)
 {
     const uint32_t n = s->count - first;

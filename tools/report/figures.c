@@ -349,8 +349,8 @@ static void complete_wait(report_figure *g, const report *r)
                 most);
 }
 
-/* Complete the figure of peak memory. The peak in the log is that of the device's own memory if the
- * device has any. Otherwise it is the peak memory of the process. */
+/* Complete the figure of peak memory. The log has the peak of the device's own memory or, if the
+ * device has none, the peak memory of the process. */
 static void complete_peak(report_figure *g, const report *r)
 {
     double estimated = 0;
