@@ -102,8 +102,8 @@ static int cut_pieces(sgt_cpu_update *u, const sgt_cpu_shape *s, sgt_error *err)
 
 /* Fill in `shares` of each block: for each of its tensors, how many pieces an optimizer pass must
  * have updated before the entire tensor is up to date. Only this rank's pieces are counted. A pass
- * begins with piece `turn`, the first one after those of the token embedding, and ends with the
- * token embedding's. */
+ * begins with piece `turn`, the first one after the token embedding's pieces, and ends with the
+ * token embedding's pieces. */
 static void count_shares(sgt_cpu_backend *c)
 {
     sgt_tensor token;

@@ -372,8 +372,8 @@ static inline size_t sgt_cuda_bucket_vectors(const sgt_cuda_backend *c)
     return sgt_cuda_buckets(c) - 1;
 }
 int sgt_cuda_ranks_open(sgt_cuda_backend *c, sgt_error *err); /* connect to the other ranks */
-/* Replace the `n` bytes of *choice by those of rank 0. All ranks must make the same choices, but
- * timings differ between ranks. */
+/* Replace the `n` bytes of *choice by rank 0's. All ranks must make the same choices, but timings
+ * differ between ranks. */
 int sgt_cuda_ranks_follow(const sgt_cuda_backend *c, void *choice, size_t n, sgt_error *err);
 /* Disconnect from the other ranks. All work enqueued on streams must be complete, unless a rank has
  * failed. In that case, the other ranks have given up, and NCCL's communicator is aborted. */

@@ -324,7 +324,7 @@ static void add_data(sgt_cuda_backend *c)
     c->buf.place = always(c, add_buffer(c, sizeof *c->buf.place));
     c->buf.outliers = always(c, add_buffer(c, sizeof *c->buf.outliers));
     kind(c, "data");
-    /* add the workspace of matrix products to the list; it is an allocation of its own */
+    /* add the workspace of matrix products to the list; it is a separate allocation */
     c->memory[c->kinds++] = (sgt_memory_kind){"workspace", SGT_CUDA_GEMM_WORKSPACE};
 }
 

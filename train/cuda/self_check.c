@@ -71,8 +71,8 @@ const char *sgt_check_type(sgt_cuda_type type)
 
 /* The paths (kernels and libraries), in the order in which they are tried. A path comes after all
  * paths that it uses itself. `seconds` is the time limit for trying a path. The limit of the first
- * path includes the time to load the kernels and cuBLASLt, and that of cuDNN the time to compile
- * its kernels. */
+ * path includes the time to load the kernels and cuBLASLt, and the limit of cuDNN includes the time
+ * to compile its kernels. */
 static const struct row {
     const char *name;
     int seconds;

@@ -39,9 +39,9 @@ uint64_t sgt_saver_bytes(const sgt_model *m, sgt_optim_kind optimizer);
  * until the checkpoint is written.
  *
  * If the previous write in the background failed, save nothing and return its error. Otherwise
- * return the error of this save, except that of writing in the background, which a later call
- * returns. If this function fails, training on several ranks must end, because other ranks may be
- * waiting for calls to the backend that this rank has not made. */
+ * return the error of this save, or 0 while it is written in the background; a later call then
+ * returns the error of writing it. If this function fails, training on several ranks must end,
+ * because other ranks may be waiting for calls to the backend that this rank has not made. */
 int sgt_saver_save(sgt_saver *s, const sgt_checkpoint_state *state, sgt_backend *b, int more,
                    sgt_error *err);
 
