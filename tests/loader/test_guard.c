@@ -16,7 +16,7 @@
 #include "tests/loader/batches.h"
 
 TestSuite(guard, .init = enter_scratch, .fini = leave_scratch);
-TestSuite(guard_handlers, .init = enter_scratch, .fini = leave_scratch);
+TestSuite(guard_handlers, .init = enter_scratch, .fini = leave_scratch, .timeout = 120);
 
 /* Three shards, opened with the mmap reader and the guard against SIGBUS. */
 enum { T = 512, B = 4, LEN = 40000, PAGE = 4096 };
@@ -247,6 +247,15 @@ Test(guard_handlers, the_handler_before)
     sgt_loader_close(l);
     cr_assert_eq(touch(theirs), 1);
     cr_assert_eq(times, 4);
+}
+
+/* A handler that gets no siginfo_t is called, too. */
+Test(guard_handlers, the_plain_handler_before)
+{
+    volatile char *theirs = own_map();
+    handle(NULL, without_info, 0);
+    guard();
+    for (int again = 1; again <= 3; again++) cr_assert(touch(theirs) == 1 && times == again);
 }
 
 /* In a child process, set `before` as the handler of SIGBUS, install the guard, and then access
