@@ -30,8 +30,10 @@ static uint64_t document_of(uint64_t seed, uint64_t row)
 
 static void expect_row(row_model *m, const sgt_loader *l, const void *plan, uint64_t row)
 {
-    uint64_t d = document_of(l->o.seed, row), n = starts[d + 1] - starts[d], T = l->o.seq;
+    uint64_t seed = l->o.seed, own = row, T = l->o.seq;
     (void)plan;
+    if (l->mix.sets > 1) seed = sgt_philox_u64(seed, sgt_mix_row(&l->mix, NULL, row, &own), 8);
+    uint64_t d = document_of(seed, own), n = starts[d + 1] - starts[d];
     *m = (row_model){.start = starts[d], .tokens = n < T + 1 ? n : T + 1, .begins = {1}};
     for (uint64_t t = 0; t <= T; t++)
         m->ids[t] = t < n ? stream[starts[d] + t] : l->o.padded_by ? l->o.pad : EOT;
@@ -42,9 +44,10 @@ static void check_documents(const char *path, const sgt_loader_options *o,
 {
     scoped(sgt_loader) *l = open_loader(path, o, fault);
     sgt_loader_info info = loader_info(l);
-    cr_assert(info.padded && info.windows_per_epoch == documents && info.shards == SHARDS &&
+    uint32_t n = info.set_count; /* with equal documents */
+    cr_assert(info.padded && info.windows_per_epoch == n * documents && info.shards == n * SHARDS &&
               !info.skipped);
-    cr_assert_eq(info.tokens, first[SHARDS]);
+    cr_assert_eq(info.tokens, n * first[SHARDS]);
     check_rows(l, expect_row, NULL);
 }
 
@@ -71,6 +74,22 @@ Test(documents, equal_the_slow_list)
             }
         must(sgt_remove_tree("indexed", why));
         must(sgt_remove_tree("bare", why));
+    }
+}
+
+/* The last document of a set ends where the set ends. It does not continue in the first shard of the
+ * next set. */
+Test(documents, of_several_sets)
+{
+    const sgt_loader_set sets[] = {{"indexed", 2}, {"bare", 1}};
+    put_set("indexed", 1);
+    put_set("bare", 0);
+    for (int reader = 0; reader < SGT_READERS; reader++) {
+        sgt_loader_options o = {.reader = (sgt_reader)reader, .batch = 6, .seq = 40, .seed = 9};
+        o.sampling = SGT_SAMPLING_DOCUMENTS;
+        o.sets = sets;
+        o.set_count = 2;
+        check_documents(NULL, &o, NULL);
     }
 }
 

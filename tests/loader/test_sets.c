@@ -1,6 +1,6 @@
 /* test_sets.c: several sets in one loader. Every reader, rank and cursor must give the same
- * batches. Also the information about each set, documents that end with their set, and how a list
- * of sets is parsed, with its errors. */
+ * batches. Also the information about each set, and how a list of sets is parsed, with its errors.
+ * test_documents.c and test_packed.c mix sets of documents. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,46 +149,6 @@ Test(sets, one_in_a_list)
         sgt_loader_window(a, row, &shard[0], &at[0]);
         sgt_loader_window(b, row, &shard[1], &at[1]);
         cr_assert(shard[0] == shard[1] && at[0] == at[1]);
-    }
-}
-
-/* ---- documents ---- */
-
-static void put_documents(const char *path, uint16_t id, uint32_t documents, uint32_t tokens)
-{
-    uint32_t ids[512];
-    for (uint32_t i = 0; i < documents * tokens; i++) ids[i] = i % tokens ? id : 50256;
-    put_ids(path, ids, documents * tokens);
-}
-
-/* The last document of a set ends where the set ends. It does not continue in the first shard of
- * the next set. */
-Test(sets, documents_end_with_their_set)
-{
-    const sgt_loader_set sets[] = {{"a.bin", 0}, {"b.bin", 0}};
-    put_documents("a.bin", 7, 10, 5);
-    put_documents("b.bin", 8, 20, 9);
-    for (int reader = 0; reader < SGT_READERS; reader++) {
-        sgt_loader_options o = mixed(sets, 2);
-        o.sampling = SGT_SAMPLING_DOCUMENTS;
-        o.reader = (sgt_reader)reader;
-        scoped(sgt_loader) *l = open_loader(NULL, &o, NULL);
-        scoped(sgt_cursor) *c = open_cursor(l);
-        uint16_t rows[6 * 17];
-        uint32_t seen[2] = {0};
-        for (uint64_t k = 0; k < 64 * 30 / 6; k++) {
-            sgt_loader_batch b;
-            cr_assert_eq(read_batch(l, c, k, SGT_OUTPUT_U16, rows, &b, NULL), 0);
-            for (uint32_t r = 0; r < 6; r++) {
-                uint32_t set = rows[r * 17 + 1] - 7u, n = set ? 9 : 5;
-                cr_assert_lt(set, 2);
-                cr_assert_eq(b.lengths[r], n);
-                seen[set]++;
-                for (uint32_t t = 0; t < 17; t++)
-                    cr_assert_eq(rows[r * 17 + t], t == 0 || t >= n ? 50256 : 7 + set);
-            }
-        }
-        cr_assert(seen[0] == 64 * 10 && seen[1] == 64 * 20); /* both sets have had 64 epochs */
     }
 }
 
