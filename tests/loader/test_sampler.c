@@ -252,23 +252,29 @@ Test(sampler, seeds_differ)
  * run. */
 Test(sampler, frozen)
 {
-    static const uint64_t tokens[] = {100000000, 5000, 33000000};
+    static const uint64_t tokens[] = {100000000, 5000, 33000000},
+                          documents[] = {0, 5000, 0, 8000, 1}; /* of each shard */
     static const struct {
         uint32_t shard;
         uint64_t offset;
-    } want[SGT_SAMPLING_DOCUMENTS][6] = {
+    } want[SGT_SAMPLING_PACKED][6] = {
         {{0, 33305927}, {2, 1345107}, {0, 70814023}, {0, 66445285}, {0, 48449681}, {2, 21697596}},
         {{2, 21948243}, {0, 90590059}, {0, 46731469}, {0, 93979112}, {0, 12281749}, {0, 33908673}},
         {{0, 32106823}, {2, 24140371}, {0, 10630471}, {2, 23604106}, {0, 24161425}, {0, 85857554}},
-        {{0, 0}, {0, 1024}, {2, 32995328}, {2, 32996352}, {0, 7877632}, {0, 76546048}}};
-    static const uint64_t rows[6] = {0, 1, 129882, 129883, 1000000007, 123456789ull * 512};
-    for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
+        {{0, 0}, {0, 1024}, {2, 32995328}, {2, 32996352}, {0, 7877632}, {0, 76546048}},
+        {{1, 2017}, {3, 670}, {1, 3416}, {1, 876}, {1, 4873}, {3, 2092}}};
+    static const uint64_t rows[2][6] = {{0, 1, 129882, 129883, 1000000007, 123456789ull * 512},
+                                        {0, 1, 13000, 13001, 1000000007, UINT64_MAX}};
+    for (int sampling = 0; sampling < SGT_SAMPLING_PACKED; sampling++) {
+        const int whole = sampling == SGT_SAMPLING_DOCUMENTS;
         scoped(sgt_sampler) s;
-        cr_assert_eq(sgt_sampler_init(&s, (sgt_sampling)sampling, 1337, 1024, tokens, 3, NULL), 0);
+        must(sgt_sampler_init(&s, (sgt_sampling)sampling, 1337, 1024, whole ? documents : tokens,
+                              whole ? 5 : 3, why));
         for (int i = 0; i < 6; i++) {
-            sgt_window w = sgt_sampler_window(&s, NULL, rows[i]);
+            const uint64_t row = rows[whole][i];
+            sgt_window w = sgt_sampler_window(&s, NULL, row);
             cr_assert(w.shard == want[sampling][i].shard && w.offset == want[sampling][i].offset,
-                      "%s, row %lu: {%u, %lu}", sgt_sampling_name(sampling), rows[i], w.shard,
+                      "%s, row %lu: {%u, %lu}", sgt_sampling_name(sampling), row, w.shard,
                       w.offset);
         }
     }
