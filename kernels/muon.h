@@ -45,7 +45,8 @@ extern "C" {
 typedef struct sgt_muon_shape {
     size_t rows, columns; /* each at least 1 */
     /* 1: emulate Newton-Schulz in 16 bits: each newly computed X, A or (-4.7750 A + 2.0315 A A) of
-     * the formula above is rounded to `format`, as torch.optim.Muon does in bfloat16 */
+     * the formula at the top of this file is rounded to `format`, as torch.optim.Muon does in
+     * bfloat16 */
     int rounding;
     sgt_rounding format;
     int bf16; /* 1: `format` is bfloat16, and matrix products use bfloat16 */

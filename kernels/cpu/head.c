@@ -92,9 +92,9 @@ static int is_greedy(const sgt_softmax *s, size_t i)
  * part, so that factor times e is the gradient of the logits. Subtract 1 from the probability of
  * the target.
  *
- * Exception: if the largest logit of the target's part is more than 60 below that of the row, the
- * part's probabilities are negligible (below e^-60). The part's entries of e then become 0, except
- * the target's, which becomes -1. */
+ * Exception: if the largest logit of the target's part is more than 60 below the largest logit of
+ * the row, the part's probabilities are negligible (below e^-60). The part's entries of e then
+ * become 0, except the target's, which becomes -1. */
 static float finish_row(const sgt_softmax *s, int bf16, size_t i, float *factor, double scale)
 {
     size_t parts = (s->V + s->part - 1) / s->part, n = s->n;

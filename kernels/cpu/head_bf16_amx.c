@@ -325,8 +325,9 @@ static void subtract_one(const head *r, size_t i, double max, double sum, double
     sgt_kernels_cpu()->to_bf16(number_of_e(r, i, target), &x, 1);
 }
 
-/* Combine the softmax of all parts in row i: store the factor by which each part's e is multiplied,
- * subtract 1 from the target's probability, and return the loss. */
+/* Complete row i once all parts are computed, and return its loss. Set the row's factor in each
+ * part, so that factor times e is the gradient of the logits. Subtract 1 from the target's
+ * probability. */
 static float finish_row(const head *r, size_t i, double scale)
 {
     size_t lanes = r->lanes;

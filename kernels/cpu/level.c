@@ -440,8 +440,8 @@ SGT_INLINE vf gelu_tanh(vf x) { return x / (vset(1) + exp_minus_2u(x)); }
 SGT_INLINE vf gelu_tanh_slope(vf x)
 {
     const vf a = vset(2 * 0.797884561f), b = vset(6 * 0.797884561f * 0.044715f); /* d(2u)/dx */
-    /* Limit x so that x * x does not overflow below. Beyond +-100, the derivative is exactly 0 or
-     * 1, so the limit does not change it. */
+    /* Limit x so that x * x does not overflow. Beyond +-100, the derivative is exactly 0 or 1, so
+     * the limit does not change it. */
     x = vmin(vset(100), vmax(vset(-100), x));
     vf e = vmin(vset(1e30f), exp_minus_2u(x));
     vf s = vset(1) / (vset(1) + e);

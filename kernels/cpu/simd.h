@@ -353,8 +353,8 @@ SGT_INLINE vf vpower_of_2(vf f)
 /* vtranspose transposes a W x W matrix of floats in place; each of the W vectors is a row. */
 #if defined(__AVX512F__)
 /* Transpose 4 x 4 blocks of floats within quarters of vectors, and then exchange the quarters. The
- * method of the other levels (below) was slower: packing from memory took 1.5 times as long with it
- * (Zen 5). */
+ * method that the other CPU levels use was slower: packing from memory took 1.5 times as long (Zen
+ * 5). */
 SGT_INLINE void vtranspose(vf v[W])
 {
     vf t[W];
