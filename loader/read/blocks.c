@@ -60,7 +60,8 @@ typedef struct store {
      * fetch) */
     uint64_t landed, asked, begin;
     /* NONE if the store could serve the last fetch. Otherwise the index of the first block in the
-     * pool that this fetch needed. If the next fetch needs the same pool, the store moves there */
+     * pool that this fetch needed. If the next fetch needs the same pool, the store moves to that
+     * pool */
     uint64_t stray;
 } store;
 
