@@ -408,7 +408,7 @@ static int within_cased(const uint8_t *s, size_t p, unsigned a, unsigned before)
  *   white space before other text, both end before the last white-space character.) The first piece
  *   is not a contraction, because inside a piece no letter follows a quote.
  *
- * For the other rules, see the functions above. */
+ * For the other rules, see within_blanks and within_cased. */
 int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, size_t ahead)
 {
     size_t len;
