@@ -250,8 +250,8 @@ static json_int_t line_step(const char *line, size_t n)
 }
 
 /* Copy the lines of the log from `in` to `out`, but only those of steps before `step`. Skip
- * incomplete lines, and lines that repeat earlier steps (their step is not above that of the last
- * copied line). Set *cut if any line is skipped. */
+ * incomplete lines, and lines that repeat earlier steps (whose step is not above the step of the
+ * last copied line). Set *cut if any line is skipped. */
 static int copy_lines(sgt_run *r, FILE *in, FILE *out, uint64_t step, uint64_t *kept, int *cut,
                       sgt_error *err)
 {
