@@ -34,61 +34,61 @@ static struct {
 static const sgt_option table[] = {
     {.name = "Input"},
     {"format", 0, SGT_OPT_WORD, &t.format, "auto|text|jsonl",
-     "text: each file is a document; jsonl: each line is a document; auto: by name and content",
+     "input format: text files, JSONL (one document per line), or auto (by name and content)",
      .def = "auto"},
     {"field", 0, SGT_OPT_TEXT, &t.field, "NAME",
      "JSONL field or Parquet column with the text; a.b is field b of the object a", .def = "text"},
     {"skip-bad", 0, SGT_OPT_FLAG, &t.skip_bad,
      .help = "skip and count invalid lines and rows, and the rest of damaged .gz and .zst files"},
     {"keep-fields", 0, SGT_OPT_TEXT, &t.keep_fields, "NAME,...",
-     "JSONL fields or Parquet columns to keep in sources.jsonl for each document", .def = "none"},
+     "JSONL fields or Parquet columns to copy to sources.jsonl for each document", .def = "none"},
     {"invalid-utf8", 0, SGT_OPT_WORD, &t.invalid_utf8, "keep|replace|fail",
-     "invalid UTF-8: keep the bytes, replace them with U+FFFD, or fail", .def = "keep"},
+     "handling of invalid UTF-8: keep it, replace it with U+FFFD, or fail", .def = "keep"},
     {"binary", 0, SGT_OPT_WORD, &t.binary, "skip|keep",
-     "files that are not text (PDF, images, programs, archives, UTF-16): skip and count them, or "
-     "read them byte for byte",
+     "handling of files that are not text (PDF, images, programs, archives, UTF-16): skip and "
+     "count them, or read them byte for byte",
      .def = "skip"},
     {"hidden", 0, SGT_OPT_FLAG, &t.hidden,
      .help = "also read hidden files and folders below INPUT (names that begin with a dot, and "
              "_SUCCESS, _metadata and _common_metadata)"},
     {"filter", 0, SGT_OPT_LIST, &o.filters, "EXT=COMMAND",
      .help =
-         "read the output of COMMAND instead of each file named *.EXT; {} is the file's path, as "
-         "in 'pdf=pdftotext {} -'; for JSONL output, EXT=jsonl:COMMAND"},
+         "read the output of COMMAND instead of each file named *.EXT; {} in COMMAND is the file's "
+         "path, as in 'pdf=pdftotext {} -'; for JSONL output, use EXT=jsonl:COMMAND"},
     {"special", 0, SGT_OPT_WORD, &t.special_eot, "none|eot",
-     "meaning of <|endoftext|> in a text: eot: a new document begins; none: ordinary text",
+     "meaning of <|endoftext|> in a text: start of a new document (eot) or ordinary text (none)",
      .def = "none"},
     {"normalize", 0, SGT_OPT_WORD, &o.normalize, "none|nfc|nfkc",
-     "Unicode normalization of each document before it is encoded; GPT-2 uses none",
+     "Unicode normal form to which documents are converted before encoding; GPT-2 uses none",
      .def = "the vocabulary's, or none"},
     {.name = "Output"},
     {"vocab", 0, SGT_OPT_TEXT, &t.vocab, "gpt2|FILE|DIR",
      "byte-level BPE vocabulary: tokenizer.json, merges.txt, vocab.json or .tiktoken",
      .def = "gpt2, built in"},
     {"train-vocab", 0, SGT_OPT_COUNT, &o.train_vocab, "N",
-     "train a vocabulary of N tokens on the INPUTs and write it, not shards, to OUT", .min = 257,
-     .max = 1 << 20},
+     "train a vocabulary of N tokens on the INPUTs and write it to OUT instead of shards",
+     .min = 257, .max = 1 << 20},
     {"pattern", 0, SGT_OPT_TEXT, &t.pattern, "REGEX|NAME",
      "rule that splits text into pieces before merging: a PCRE2 regular expression, or gpt2, "
      "cl100k, o200k, llama3, qwen2 or nanochat",
      .def = "the vocabulary's, or GPT-2's"},
     {"split", 0, SGT_OPT_PERCENT, &t.val_fraction, "N%|none",
-     "part of the documents to set aside for validation, chosen by a hash of the path",
+     "percentage of the documents to set aside for validation, chosen by a hash of the path",
      .def = "none"},
     {"shards", 0, SGT_OPT_WORD, &t.layout, "sgt|megatron|nanogpt|npy",
-     "format of OUT: sgt's shards, or one file for each split, for Megatron-LM (.bin and .idx), "
-     "nanoGPT (train.bin, val.bin) or OLMo-core (.npy, ids without NumPy's header)",
+     "format of OUT: sgt's shards, or one file per split for Megatron-LM (.bin and .idx), "
+     "nanoGPT (train.bin, val.bin) or OLMo-core (.npy, but without NumPy's header)",
      .def = "sgt"},
-    {"shard-tokens", 0, SGT_OPT_COUNT, &t.shard_tokens, "N", "tokens per shard", .def = "100M",
-     .min = 1, .max = 2147483647, .given = &o.shard_tokens_given},
+    {"shard-tokens", 0, SGT_OPT_COUNT, &t.shard_tokens, "N", "number of tokens per shard",
+     .def = "100M", .min = 1, .max = 2147483647, .given = &o.shard_tokens_given},
     {"shuffle", 0, SGT_OPT_COUNT, &t.shuffle_seed, "SEED",
-     "shuffle the documents; the order depends on SEED", .def = "the order of the inputs", .min = 0,
-     .max = 9007199254740992, .given = &t.shuffle},
+     "shuffle the documents into an order that depends on SEED", .def = "the order of the inputs",
+     .min = 0, .max = 9007199254740992, .given = &t.shuffle},
     {"dedup", 0, SGT_OPT_FLAG, &t.dedup,
      .help = "keep only the first of several identical documents, across both splits"},
     {"force", 0, SGT_OPT_FLAG, &t.force,
-     .help = "replace OUT even if it is complete, comes from other inputs, or the disk seems too "
-             "small"},
+     .help = "replace OUT even if it is complete or comes from other inputs, or if the disk seems "
+             "too small"},
     {.name = "Running"},
     {"threads", 't', SGT_OPT_COUNT, &o.threads, "N",
      "number of CPU threads; the output is the same for any number", .def = "all available cores",
@@ -101,10 +101,10 @@ static const sgt_option table[] = {
     {"ranks", 0, SGT_OPT_COUNT, &o.ranks, "N", "number of processes that write OUT together",
      .def = "the launcher's, or 1", .min = 1, .max = 1000000, .given = &o.ranks_given},
     {"dry-run", 0, SGT_OPT_FLAG, &o.dry_run,
-     .help = "write nothing; count the files, and estimate tokens and disk space from file "
-             "sizes; OUT may be omitted"},
+     .help = "count the files, and estimate tokens and disk space from file sizes, without "
+             "writing anything; OUT can be omitted"},
     {"json", 0, SGT_OPT_FLAG, &o.json, .help = "print one JSON document instead of text"},
-    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print nothing unless something is wrong"},
+    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print only warnings, errors and --json output"},
     {0}};
 
 static sgt_program program = {
@@ -112,9 +112,9 @@ static sgt_program program = {
     .usage = "sgt-tokenize [OPTION]... INPUT... OUT/",
     .makes_folder = 1,
     .about =
-        "Turns text into tokens, by default those of GPT-2, and writes their ids to shards in the "
+        "Converts text to tokens (by default, GPT-2's) and writes the token ids to shards in the "
         "folder OUT. INPUT is a file, a folder with all files below it, @LIST (a file of paths), "
-        "or - (standard input). If the command was stopped or killed, repeat it to continue.",
+        "or - (standard input). To continue after the command was stopped or killed, repeat it.",
     .options = table,
     .examples = "  sgt-tokenize corpus/ out/\n"
                 "  sgt-tokenize --split 1% corpus/ out/\n"

@@ -7,7 +7,7 @@
  *         {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "rows per batch", .def = "8",
  *          .min = 1, .max = 1 << 20},
  *         {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "split of the set to read"},
- *         {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, "print nothing unless something is wrong"},
+ *         {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, "print only warnings and errors"},
  *         {0}};
  *     static const sgt_program program = {"sgt-x", "sgt-x [OPTION]... DIR", "one sentence", table,
  *                                         "sgt-x out/", ...};
