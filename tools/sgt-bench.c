@@ -14,7 +14,7 @@ static const sgt_command *const commands[] = {&bench_loader.command,   &bench_to
 static const sgt_program program = {
     .name = "sgt-bench",
     .usage = "sgt-bench SUBCOMMAND [OPTION]...",
-    .about = "Measures the speed of sgt's parts on this machine, compared with other programs.",
+    .about = "Measures how fast sgt reads, tokenizes and trains, compared with other programs.",
     .options = none,
     .examples = "  sgt-bench loader out/\n"
                 "  sgt-bench tokenize corpus/\n"

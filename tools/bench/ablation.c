@@ -81,7 +81,7 @@ static const sgt_option table[] = {
     {.name = "How"},
     {"steps", 0, SGT_OPT_COUNT, &o.steps, "N",
      "steps to measure per technique; the median is shown", .def = "10", .min = 1, .max = 100000},
-    {"warmup", 0, SGT_OPT_COUNT, &o.warmup, "N", "steps to run before the measured ones",
+    {"warmup", 0, SGT_OPT_COUNT, &o.warmup, "N", "number of steps to run before the measured steps",
      .def = "2", .min = 0, .max = 100000},
     {"rounds", 0, SGT_OPT_COUNT, &o.rounds, "N", "rounds over all techniques; the median is shown",
      .def = "1 on CUDA, 3 on a CPU", .min = 1, .max = BENCH_TURNS},
@@ -96,7 +96,7 @@ static const sgt_program program = {
         "row of the table, a model is trained for a few steps on the same batches, with one "
         "more technique than for the row above. The techniques are, in this order: text, cold, "
         "mmap, preload, simd, overlap, async, tf32, bf16, fused, graphs, flash, padded, tied, "
-        "accum and recompute (these two save memory). Unsupported techniques are skipped.",
+        "accum and recompute (the last two save memory). Unsupported techniques are skipped.",
     .options = table,
     .examples = "  sgt-bench ablation --data out/ --model 4x256x4 --seq-len 128\n"
                 "  sgt-bench ablation --data out/ --rows text,preload,tied --steps 30\n"

@@ -25,7 +25,7 @@
     {"json", 0, SGT_OPT_FLAG, &bench.json, .help = "print one JSON document instead of text"}, \
     {                                                                                          \
         "quiet", 'q', SGT_OPT_FLAG, &bench.quiet,                                              \
-            .help = "print only failures, and --json results"                                  \
+            .help = "print only warnings, errors and --json output"                            \
     }
 
 /* BENCH_ROWS: maximum number of rows in a table; BENCH_TURNS: maximum number of turns (repeated

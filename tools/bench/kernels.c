@@ -19,8 +19,8 @@ static struct {
 
 static const sgt_option table[] = {
     {.name = "What to run"},
-    {"kind", 0, SGT_OPT_CHOICE, &o.kind, "all|gemm|attention", "matrix products, attention or both",
-     .def = "all"},
+    {"kind", 0, SGT_OPT_CHOICE, &o.kind, "all|gemm|attention",
+     "kernels to measure: matrix products (gemm), attention, or all", .def = "all"},
     {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cuda", "where to run; only CUDA is supported",
      .def = "auto"},
     {"model", .as = BENCH_ROW(MODEL), .to = &bench_config.model},
@@ -39,9 +39,9 @@ static const sgt_program program = {
     .name = "sgt-bench kernels",
     .usage = "sgt-bench kernels [OPTION]...",
     .about =
-        "Times the CUDA kernels of a GPT-2 training step one by one: all matrix products, with "
-        "each operation that can be fused into them (epilogue) and cuBLASLt's fastest "
-        "algorithm; and causal attention by sgt (own), by cuDNN (cudnn), and by kernels that "
+        "Measures the CUDA kernels of a GPT-2 training step one by one: the matrix products, by "
+        "cuBLASLt's fastest algorithm, with each operation that can be fused into them "
+        "(epilogue), and the causal attention of sgt (own), of cuDNN (cudnn), and of kernels that "
         "store all T x T scores (naive).",
     .options = table,
     .examples =

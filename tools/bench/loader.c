@@ -32,10 +32,10 @@ static struct {
 
 static const sgt_option table[] = {
     {.name = "What to measure (a LIST is separated by commas)"},
-    {"loader", 0, SGT_OPT_TEXT, &o.readers, "LIST", "readers:", .def = "all",
+    {"loader", 0, SGT_OPT_TEXT, &o.readers, "LIST", "readers to measure:", .def = "all",
      .choices = sgt_reader_words},
     {"outputs", 0, SGT_OPT_TEXT, &o.outputs, "LIST",
-     "batch formats: u16 and i32-rows: rows of T+1 ids; i32 and i64: inputs and targets",
+     "batch formats: u16 and i32-rows are rows of T+1 ids; i32 and i64 are inputs and targets",
      .def = "u16,i32, or i32-rows,i32 for 4-byte ids", .words = "u16|i32|i64|i32-rows"},
     {"batch-size", 0, SGT_OPT_COUNT, &o.batch, "N", "rows per batch", .def = "32", .min = 1,
      .max = 1 << 20},
@@ -45,21 +45,21 @@ static const sgt_option table[] = {
     {"sampling", 0, SGT_OPT_WORD, &o.sampling, .help = "how rows are drawn", .def = "random",
      .choices = sgt_sampling_words},
     {"cold", 0, SGT_OPT_FLAG, &o.cold, NULL,
-     .help = "before each measurement, drop the shards from the page cache; fail if one stays"},
-    {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads that read at the same time", .def = "1",
+     .help = "before each measurement, drop the shards from the page cache; fail if impossible"},
+    {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "number of threads that read", .def = "1",
      .min = 1, .max = 1024},
-    {"seconds", 0, SGT_OPT_REAL, &o.seconds, "X", "time limit in seconds for all measurements",
-     .def = "3", .min = .001, .max = 86400},
-    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "rounds over all measurements; medians are shown",
+    {"seconds", 0, SGT_OPT_REAL, &o.seconds, "X",
+     "time limit in seconds for all measurements together", .def = "3", .min = .001, .max = 86400},
+    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "repetitions of all measurements; medians are shown",
      .def = "5", .min = 1, .max = BENCH_TURNS},
     {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "split of the set to read", .def = "train"},
-    {"seed", 0, SGT_OPT_COUNT, &o.seed, "N", "seed of the sampling", .def = "1"},
+    {"seed", 0, SGT_OPT_COUNT, &o.seed, "N", "seed for drawing rows", .def = "1"},
     {"raw", 0, SGT_OPT_WORD, &o.raw, "none|16|32",
-     "bits per id, if the shards have no header, like nanoGPT's", .def = "none"},
+     "bits per id in shards without a header, such as nanoGPT's", .def = "none"},
     {.name = "Comparison"},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
      .help = "also measure numpy and PyTorch with this Python interpreter, alternating with sgt "
-             "(requires --sampling random; not with --cold)"},
+             "(requires --sampling random; cannot be used with --cold)"},
     {.name = "Output"},
     BENCH_OUTPUT,
     {0}};
@@ -68,7 +68,7 @@ static const sgt_program program = {
     .name = "sgt-bench loader",
     .usage = "sgt-bench loader [OPTION]... OUT/ | SHARD | A:0.7,B:0.3",
     .about = "Measures how fast each reader draws batches from a set or shard, compared with "
-             "memcpy of the same windows.",
+             "how fast memcpy copies the same windows.",
     .options = table,
     .examples = "  sgt-bench loader out/\n"
                 "  sgt-bench loader out/ --batch-size 64 --seq-len 512 --threads 2\n"

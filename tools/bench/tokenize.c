@@ -31,20 +31,20 @@ static struct {
 
 static const sgt_option table[] = {
     {.name = "Options"},
-    {"threads", .as = BENCH_ROW(THREADS), .to = &o.threads, .help = "threads that encode"},
+    {"threads", .as = BENCH_ROW(THREADS), .to = &o.threads, .help = "number of encoder threads"},
     {"cpu", .as = BENCH_ROW(CPU), .to = &o.cpu},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
      .help = "also measure gigatoken, quicktok, riptoken and tiktoken (for Parquet: datasets and "
              "tiktoken) with this Python interpreter, alternating with sgt"},
-    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "measurements per row, if there are several rows",
+    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "measurements per row if there are several rows",
      .def = "3", .min = 1, .max = BENCH_TURNS},
     {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE|DIR",
-     "vocabulary, in a format that sgt-tokenize reads", .def = "gpt2, built in"},
+     "vocabulary in a format that sgt-tokenize reads", .def = "gpt2, built in"},
     {"pattern", 0, SGT_OPT_TEXT, &o.pattern, "REGEX|NAME",
-     "split pattern, as in sgt-tokenize; a built-in one is compared with PCRE2 and with GPT-2's",
+     "split pattern; any built-in pattern except GPT-2's is compared with PCRE2 and GPT-2's",
      .def = "the vocabulary's"},
     {"disk", 0, SGT_OPT_TEXT, &o.disk, "FOLDER",
-     .help = "measure complete sgt-tokenize runs, which write their shards inside FOLDER"},
+     .help = "measure complete sgt-tokenize runs that write to a temporary folder in FOLDER"},
     BENCH_OUTPUT,
     {0}};
 
@@ -52,8 +52,8 @@ static const sgt_program program = {
     .name = "sgt-bench tokenize",
     .usage = "sgt-bench tokenize [OPTION]... INPUT...",
     .about = "Measures how fast text is tokenized. The inputs (files, folders, or - for standard "
-             "input) are first read into memory, and then encoded once, with caches that are empty "
-             "at the beginning. With --disk, complete sgt-tokenize runs are measured instead.",
+             "input) are first read into memory. Each measurement then encodes all inputs once, "
+             "beginning with empty caches. --disk measures complete sgt-tokenize runs instead.",
     .options = table,
     .examples =
         "  sgt-bench tokenize corpus/\n"
