@@ -21,35 +21,34 @@ static int compare;
 static const sgt_option table[] = {
     {.name = "What to show"},
     {"verify", 0, SGT_OPT_FLAG, &o.verify, NULL,
-     .help = "read all files, and check checksums, sizes, ids and the starts of documents"},
+     .help = "read all files and check checksums, sizes, ids and the positions of documents"},
     {"decode", 0, SGT_OPT_TEXT, &o.decode, "FROM:COUNT",
-     .help =
-         "print the text of COUNT tokens, beginning with token FROM (0: the first of all shards)"},
+     .help = "print the text of COUNT tokens, beginning with token FROM (0: the first token)"},
     {"batch", 0, SGT_OPT_TEXT, &o.batch, "K[:N]",
      .help = "show N batches as sgt-train draws them, beginning with batch K"},
-    {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "use only these shards",
+    {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "use only the shards of this split",
      .def = "all; train for --batch"},
     {"raw", 0, SGT_OPT_WORD, &o.raw, "none|16|32",
-     "read files without a header, such as nanoGPT's, as ids of this many bits", .def = "none"},
+     "bits per id in files without a header, such as nanoGPT's", .def = "none"},
     {"threads", .as = &sgt_config_rows[SGT_SET_THREADS], .to = &o.threads,
      .help = "number of shards that --verify reads at the same time", .given = &threads_given},
     {.name = "Several sets"},
     {"compare", 0, SGT_OPT_FLAG, &compare, NULL,
-     .help = "check if A and B have the same tokens in the same order; show the first difference"},
+     .help = "check whether A and B hold the same sequence of tokens; show the first difference"},
     {"export", 0, SGT_OPT_WORD, &o.layout, "megatron|nanogpt|npy",
      .help = "convert set A for Megatron-LM, nanoGPT or OLMo-core; the files in OUT are the same "
              "as those that sgt-tokenize --shards would write",
      .given = &export_given},
     {"force", 0, SGT_OPT_FLAG, &o.force, NULL,
-     .help = "with --export, replace a set that is already in OUT"},
+     .help = "with --export, replace an existing set in OUT"},
     {.name = "Sampling of --batch (the trainer's options)"},
     {"loader", .as = &sgt_config_rows[SGT_SET_LOADER], .to = &o.loader, .given = &loader_given,
-     .help = "how shards are read; the batches are the same with every loader", .def = "mmap"},
+     .help = "how shards are read; does not change the batches", .def = "mmap"},
     {"sampling", .as = &sgt_config_rows[SGT_SET_SAMPLING], .to = &o.sampling,
      .given = &sampling_given,
-     .help = "how rows are drawn; packed without --batch: show how many tokens are cropped"},
+     .help = "how rows are drawn; packed without --batch shows how many tokens are cropped"},
     {"pad-id", .as = &sgt_config_rows[SGT_SET_PAD], .to = &o.pad, .given = &o.padded_by},
-    {"seed", 0, SGT_OPT_COUNT, &o.seed, "N", "seed of the sampling", .def = "1",
+    {"seed", 0, SGT_OPT_COUNT, &o.seed, "N", "seed for drawing rows", .def = "1",
      .given = &seed_given},
     {"batch-size", 0, SGT_OPT_COUNT, &o.batch_size, "N", "rows per batch", .def = "8", .min = 1,
      .max = 1 << 20, .given = &batch_size_given},
@@ -60,7 +59,7 @@ static const sgt_option table[] = {
     {"json", 0, SGT_OPT_FLAG, &o.json, NULL,
      .help = "print one JSON document instead of text; with --batch, one JSON object per line"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL,
-     .help = "print only failures, and the output of --json, --decode or --batch"},
+     .help = "print only warnings, errors, and the output of --json, --decode or --batch"},
     {0}};
 
 static const sgt_program program = {
@@ -71,8 +70,8 @@ static const sgt_program program = {
              "       sgt-inspect --export LAYOUT [OPTION]... A OUT/",
     .makes_folder = 1,
     .about =
-        "Shows what a set, a shard, a training run or a checkpoint holds. It also compares two "
-        "sets, and converts a set for other trainers.",
+        "Shows the contents of a set, a shard, a training run or a checkpoint, compares two sets, "
+        "and converts a set for other trainers.",
     .options = table,
     .examples = "  sgt-inspect out/\n"
                 "  sgt-inspect out/ --verify\n"
