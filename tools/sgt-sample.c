@@ -26,31 +26,31 @@ static const sgt_option table[] = {
      .help = "text to continue, or - for standard input; repeat the option for several texts",
      .def = "none: the model begins a text"},
     {"prompt-file", 0, SGT_OPT_LIST, &o.files, "FILE",
-     .help = "file whose content is one prompt; a newline at its end is removed"},
+     .help = "file that contains one prompt; a newline at the end of the file is removed"},
     {"num-samples", 0, SGT_OPT_COUNT, &o.samples, "N",
      "number of texts to generate for each prompt", .def = "1", .min = 1, .max = MAX_SAMPLES},
     {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE", "vocabulary on which the model was trained",
      .def = "the one in the model's folder, else gpt2"},
 
     {.name = "Sampling"},
-    {"tokens", 'n', SGT_OPT_COUNT, &o.tokens, "N", "maximum number of tokens in a text",
+    {"tokens", 'n', SGT_OPT_COUNT, &o.tokens, "N", "maximum number of tokens to generate per text",
      .def = "256", .min = 1, .max = 1e9},
     {"temperature", 0, SGT_OPT_REAL, &o.temperature, "X",
-     "sampling temperature: below 1 favours likely tokens, above 1 rare ones; 0: always the "
-     "likeliest",
+     "sampling temperature: values below 1 favour likely tokens, values above 1 rare tokens; 0 "
+     "always takes the likeliest token",
      .def = "0.8", .min = 0, .max = 100},
-    {"top-k", 0, SGT_OPT_COUNT, &o.top_k, "K", "draw only from the K likeliest tokens; 0: from all",
-     .def = "200"},
+    {"top-k", 0, SGT_OPT_COUNT, &o.top_k, "K",
+     "draw only from the K likeliest tokens; 0 means all tokens", .def = "200"},
     {"top-p", 0, SGT_OPT_REAL, &o.top_p, "P",
-     "draw only from the likeliest tokens whose probabilities sum to at least P", .def = "1",
-     .min = 1e-9, .max = 1},
+     "draw only from the smallest set of likeliest tokens whose probabilities sum to at least P",
+     .def = "1", .min = 1e-9, .max = 1},
     {"seed", 's', SGT_OPT_COUNT, &o.seed, "N",
      "seed of the random draws; the same seed gives the same text", .def = "1"},
     {"ignore-eot", 0, SGT_OPT_FLAG, &o.ignore_eot,
      .help = "continue a text after an end-of-text token instead of ending it there"},
 
     {.name = "Computation"},
-    {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cpu", "where to run: on the CPU only",
+    {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cpu", "where to run; only the CPU is supported",
      .def = "auto"},
     {"precision", 0, SGT_OPT_CHOICE, &o.precision, "fp32|bf16",
      "number format of the weights; bf16 is faster and needs half the memory", .def = "fp32"},
@@ -63,15 +63,15 @@ static const sgt_option table[] = {
     {.name = "Output"},
     {"no-prompt", 0, SGT_OPT_FLAG, &o.no_prompt, .help = "do not print prompts before the texts"},
     {"json", 0, SGT_OPT_FLAG, &o.json,
-     .help = "when all texts are complete, print one JSON document instead of text"},
-    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print messages only if something is wrong"},
+     .help = "print one JSON document instead of text when all texts are complete"},
+    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print only texts, warnings and errors"},
     {0}};
 
 static const sgt_program program = {
     .name = "sgt-sample",
     .usage = "sgt-sample [OPTION]... RUN/ | RUN/step-NNNNNNNN/ | GPT2/ | MODEL.bin",
-    .about = "Continues a text with a GPT-2 model from an sgt-train run (even while it is "
-             "training), a Hugging Face folder or an llm.c model file.",
+    .about = "Continues a text with a GPT-2 model from an sgt-train run (even one that is "
+             "still in progress), a Hugging Face folder or an llm.c model file.",
     .options = table,
     .examples = "  sgt-sample run/ --prompt 'Once upon a time'\n"
                 "  sgt-sample run/step-00001000 --num-samples 3 --temperature 1 --top-p 0.95\n"
