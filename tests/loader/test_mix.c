@@ -59,8 +59,6 @@ static sgt_mix mix_of(const recipe *r, sgt_sampling sampling, uint64_t seed)
     return m;
 }
 
-static sgt_mix_memo *memo_of(const sgt_mix *m) { return calloc(1, sgt_mix_memo_bytes(m)); }
-
 /* ---- the model ---- */
 
 typedef struct model {
@@ -146,7 +144,7 @@ static void check_turn(const model *want, const sgt_mix *m, sgt_mix_memo *memo, 
 static void check_model(const recipe *r, uint64_t seed)
 {
     scoped(sgt_mix) m = mix_of(r, SGT_SAMPLING_SHUFFLE, seed);
-    scoped_memory sgt_mix_memo *memo = memo_of(&m);
+    scoped_memory sgt_mix_memo *memo = calloc(1, sgt_mix_memo_bytes(&m));
     model want = model_of(r, seed);
     for (uint32_t i = 0; i < r->sets; i++) {
         /* after every multiple of 64 N rows, each set has had exactly its share */

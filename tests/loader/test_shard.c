@@ -285,7 +285,6 @@ Test(shard, headers_and_sizes_that_lie)
 
 Test(shard, verify_reads_everything)
 {
-    sgt_error err;
     uint64_t n = 1500000; /* tokens, which take twelve reads to verify */
     put_shard("a.bin", 1, n);
     must(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, why));
@@ -293,10 +292,10 @@ Test(shard, verify_reads_everything)
     uint8_t was[2] = {(uint8_t)token_at(1, 1234567), (uint8_t)(token_at(1, 1234567) >> 8)};
     uint8_t other[2] = {was[0] ^ 1, 0};
     patch("a.bin", 1024 + 2 * 1234567, other, 2);
-    cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, &err), SGT_EFORMAT);
-    cr_assert(strstr(err.text, "a.bin: checksum ") &&
-                  strstr(err.text, "its tokens have changed since it was written"),
-              "%s", err.text);
+    expect_failure_about(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, why), SGT_EFORMAT,
+                         "its tokens have changed since it was written");
+    expect_failure_about(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, why), SGT_EFORMAT,
+                         "a.bin: checksum ");
 
     patch("a.bin", 1024 + 2 * 1234567, was, 2);
     must(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, why));
