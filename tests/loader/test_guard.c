@@ -39,10 +39,8 @@ static int past(const sgt_loader *l, uint64_t k, uint32_t of, uint64_t size)
 {
     int n = 0;
     for (uint64_t r = 0; r < B; r++) {
-        uint32_t shard;
-        uint64_t at;
-        sgt_loader_window(l, k * B + r, &shard, &at);
-        n += shard == of && SGT_SHARD_HEADER + id_width * (at + T + 1) > size;
+        sgt_window w = sgt_mix_window(&l->mix, k * B + r);
+        n += w.shard == of && SGT_SHARD_HEADER + id_width * (w.offset + T + 1) > size;
     }
     return n;
 }

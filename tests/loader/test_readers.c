@@ -234,10 +234,8 @@ Test(readers, id_past_the_vocabulary)
             for (int output = id_width == 4; output < 2; output++) {
                 int failed = 0;
                 for (uint64_t row = 0; row < l->mix.windows; row++) {
-                    uint32_t shard;
-                    uint64_t at;
-                    sgt_loader_window(l, row, &shard, &at);
-                    if (shard != 4 || at > 2016 || at + 16 < 2016) continue;
+                    sgt_window w = sgt_mix_window(&l->mix, row);
+                    if (w.shard != 4 || w.offset > 2016 || w.offset + 16 < 2016) continue;
                     failed++;
                     expect_failure(try_batches(l, c, row / 6, 1, output, why), SGT_EFORMAT, "%s",
                                    want);

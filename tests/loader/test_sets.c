@@ -144,11 +144,8 @@ Test(sets, one_in_a_list)
     sgt_loader_info x = loader_info(a), y = loader_info(b);
     cr_assert(x.hash == y.hash && x.set_count == 1 && y.set_count == 1);
     for (uint64_t row = 0; row < 500; row++) {
-        uint32_t shard[2];
-        uint64_t at[2];
-        sgt_loader_window(a, row, &shard[0], &at[0]);
-        sgt_loader_window(b, row, &shard[1], &at[1]);
-        cr_assert(shard[0] == shard[1] && at[0] == at[1]);
+        sgt_window w = sgt_mix_window(&a->mix, row), v = sgt_mix_window(&b->mix, row);
+        cr_assert(w.shard == v.shard && w.offset == v.offset);
     }
 }
 

@@ -22,11 +22,9 @@ static void put_set(const char *name, int indexed)
 /* Fill in *m for the window in row `row`. */
 static void expect_row(row_model *m, const sgt_loader *l, const void *plan, uint64_t row)
 {
-    uint32_t shard;
-    uint64_t at;
+    sgt_window w = sgt_mix_window(&l->mix, row);
     (void)plan;
-    sgt_loader_window(l, row, &shard, &at);
-    *m = (row_model){.start = first[shard % SHARDS] + at, .tokens = T + 1};
+    *m = (row_model){.start = first[w.shard % SHARDS] + w.offset, .tokens = T + 1};
     memcpy(m->ids, stream + m->start, (T + 1) * sizeof *m->ids);
     for (uint64_t d = 0; d < documents; d++)
         if (starts[d] >= m->start && starts[d] <= m->start + T) m->begins[starts[d] - m->start] = 1;

@@ -202,13 +202,11 @@ Test(uring_reads, disk_errors_name_shard_and_offset)
         check_run(l, c, 0, 100, NULL); /* up to 160 more windows are in flight */
         for (uint64_t k = 100; k < 320; k++) {
             sgt_error err;
-            uint32_t shard;
-            uint64_t at;
             char want[256];
             if (draw_one(l, c, k, &err) == 0) continue;
-            sgt_loader_window(l, k, &shard, &at);
+            sgt_window w = sgt_mix_window(&l->mix, k);
             snprintf(want, sizeof want, "%s: at byte %lu: cannot read: Input/output error",
-                     sgt_loader_shard_path(l, shard), 1024 + 2 * at);
+                     sgt_loader_shard_path(l, w.shard), 1024 + 2 * w.offset);
             cr_assert_str_eq(err.text, want);
             cr_assert_eq(err.code, SGT_EIO);
             cr_assert_geq(k, 100);
