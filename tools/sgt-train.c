@@ -43,41 +43,41 @@ static const sgt_option table[] = {
     {"resume", 0, SGT_OPT_FLAG, &o.resume,
      .help = "continue from the run's newest checkpoint, or fail if there is none"},
     {"resume-or-start", 0, SGT_OPT_FLAG, &o.resume_or_start,
-     .help = "continue as with --resume, or start at step 0 if there is no checkpoint"},
+     .help = "continue from the run's newest checkpoint, or start at step 0 if there is none"},
     {"force", 0, SGT_OPT_FLAG, &o.force, .help = "remove the run's checkpoints and start over"},
     {"config", 0, SGT_OPT_TEXT, &o.config, "FILE",
-     .help = "read options from a run's options.json; the command line takes precedence"},
+     .help = "file of options, such as a run's options.json; the command line takes precedence"},
     ROWS("", RUN),
     ROWS("Model", MODEL),
     ROWS("Optimizer", OPTIMIZER),
     {"stop-diverged", 0, SGT_OPT_FLAG, &o.stop_diverged,
-     .help = "save a checkpoint and exit with 1 if the loss stays above its initial value for 50 "
-             "steps"},
+     .help = "save a checkpoint and exit with status 1 if the loss stays above its initial value "
+             "for 50 steps"},
     ROWS("Machine", MACHINE),
     {"self-check", 0, SGT_OPT_FLAG, &o.self_check,
      .help = "test the kernels and libraries that the CUDA backend uses, then exit"},
     {"no-self-check", 0, SGT_OPT_FLAG, &o.no_self_check,
-     .help = "train without testing the kernels and libraries of the CUDA backend first"},
+     .help = "train without first testing the kernels and libraries of the CUDA backend"},
     {"estimate-memory", 0, SGT_OPT_FLAG, &o.estimate,
-     .help = "estimate the memory that a step needs, list it by use, and exit"},
-    ROWS("Techniques, which can be turned off to measure their effect", TECHNIQUES),
+     .help = "print an estimate of the memory that a step needs for each kind of data, then exit"},
+    ROWS("Techniques that can be turned off to measure their effect", TECHNIQUES),
     {.name = "Output"},
     {"profile", 0, SGT_OPT_TEXT, &o.profile, "FILE",
      .help = "write a trace of steps 10 to 19 to FILE, for ui.perfetto.dev or chrome://tracing"},
-    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print nothing unless something is wrong"},
+    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print only warnings, errors and --json output"},
     {"verbose", 0, SGT_OPT_FLAG, &o.verbose,
-     .help = "also print the device, kernels, measured peak speed, source of the learning rate, "
-             "compute (PF-days), and each data set's share of the rows"},
+     .help = "also print the device, the kernels, the measured peak speed, the source of the "
+             "learning rate, the compute in PF-days, and how many rows come from each set"},
     {"json", 0, SGT_OPT_FLAG, &o.json,
-     .help = "at the end, print one JSON document instead of text"},
+     .help = "print one JSON document instead of a text summary at the end"},
     {0}};
 
 static const sgt_program program = {
     .name = "sgt-train",
     .usage = "sgt-train [--data DIR] [--run DIR] [--model NAME] [OPTION]...",
-    .about = "Trains GPT-2 on shards of tokens. Writes checkpoints (which Hugging Face's "
-             "transformers can load) and log.jsonl (a line per step) to the run's folder. Ctrl-C "
-             "finishes the step, saves a checkpoint and exits with 130 (see --resume).",
+    .about = "Trains GPT-2 on shards of tokens. Writes log.jsonl and checkpoints, which Hugging "
+             "Face Transformers can load, to the run's folder. On Ctrl-C, finishes the step, saves "
+             "a checkpoint and exits with status 130 (see --resume).",
     .options = table,
     .rank = sgt_ranks_number,
     .rows = sgt_config_rows,
