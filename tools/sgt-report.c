@@ -23,17 +23,17 @@ static const sgt_option table[] = {
      "file to write the page to; an existing page is replaced",
      .def = "RUN/report.html, or report.html for several runs"},
     {"no-sample", 0, SGT_OPT_FLAG, &o.no_sample, NULL,
-     .help = "leave out the text generated with the newest checkpoint"},
+     .help = "omit the sample text generated with the newest checkpoint"},
     {"json", 0, SGT_OPT_FLAG, &o.json, NULL,
-     .help = "print the main numbers as one JSON document instead of making a page; with -o, do "
-             "both"},
-    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "print nothing unless something is wrong"},
+     .help = "print the main numbers as one JSON document; make a page only if -o is also given"},
+    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL,
+     .help = "print only warnings, errors and --json output"},
     {0}};
 
 static const sgt_program program = {.name = "sgt-report",
                                     .usage = "sgt-report [OPTION]... RUN/...",
-                                    .about = "Makes an HTML page about a training run, or about "
-                                             "several runs side by side: loss, learning rate, "
+                                    .about = "Makes an HTML page about one training run, or a page "
+                                             "that compares several runs: loss, learning rate, "
                                              "gradient norm, speed, memory, options and advice. "
                                              "The page is one file and loads no other files.",
                                     .options = table,
