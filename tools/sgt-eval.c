@@ -27,17 +27,17 @@ static struct {
 static const sgt_option table[] = {
     {.name = "Data"},
     {"data", 'd', SGT_OPT_LIST, &o.data, "OUT/|SHARD",
-     .help = "set or shard on which to compute the loss; may be given several times"},
-    {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "split of the set to read", .def = "val"},
-    {"seq-len", 0, SGT_OPT_COUNT, &o.seq, "N", "tokens per window of --data",
-     .def = "the length in training, or all positions of the model", .min = 1, .max = 1 << 20},
+     .help = "set or shard on which to compute the loss; can be given several times"},
+    {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "split of each set to read", .def = "val"},
+    {"seq-len", 0, SGT_OPT_COUNT, &o.seq, "N", "number of tokens per window of --data",
+     .def = "the --seq-len of the run, or all positions of the model", .min = 1, .max = 1 << 20},
     {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE", "vocabulary of the model",
      .def = "the one in the model's folder, else gpt2"},
     {.name = "Model"},
     {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cpu|cuda",
      "where to run; auto uses a GPU if there is one", .def = "auto"},
     {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N",
-     "number of rows computed together; does not change the results",
+     "number of rows to compute together; the results are the same for any number",
      .def = "64 on CUDA, 8 on a CPU", .min = 1, .max = 65536},
     {"precision", .as = &sgt_config_rows[SGT_SET_PRECISION], .to = &o.precision,
      .help = "number format of matrix products and activations",
@@ -51,10 +51,10 @@ static const sgt_option table[] = {
 static const sgt_program program = {
     .name = "sgt-eval",
     .usage = "sgt-eval [OPTION]... RUN/ | GPT2/ | MODEL.bin [FILE.jsonl]...",
-    .about = "Evaluates a GPT-2. On sets of tokens (--data), it computes loss, perplexity and bits "
-             "per byte. On files of questions, it computes the accuracy. A question is {\"ctx\", "
-             "\"endings\", \"label\"}, as in HellaSwag, or {\"text\"}, whose last word the model "
-             "predicts, as in LAMBADA.",
+    .about = "Evaluates a GPT-2 model: computes the loss, perplexity and bits per byte on sets of "
+             "tokens (--data), and the accuracy on files of questions. A question has the fields "
+             "\"ctx\", \"endings\" and \"label\", as in HellaSwag, or the field \"text\", whose "
+             "last word the model predicts, as in LAMBADA.",
     .options = table,
     .examples = "  sgt-eval run/ --data out/\n"
                 "  sgt-eval run/step-00001000 hellaswag_val.jsonl lambada_test.jsonl\n"
