@@ -4,11 +4,7 @@
 # runs out.
 # In make check-all only: it runs all kernels on the host, as a GPU would.
 . "$ROOT/tests/cli/clock.inc"
-[ ! -e /dev/nvidia0 ] || skip 'there is a GPU here: tools/gpu-check.sh itself shows more'
 check=$ROOT/tools/gpu-check.sh
-TMPDIR=$PWD # files left by a killed run are removed with this folder
-CUDA_HOME=$PWD/toolkit
-export TMPDIR CUDA_HOME
 table='versions first profile ab products ablation compile cases curves last'
 
 # ---- no GPU ----
@@ -30,18 +26,12 @@ stdout_has '    ablation   60  the chain of techniques'
 
 # ---- stand-ins for programs that need a GPU; SAY chooses their fault ----
 
-mkdir -p b/bin b/tools b/tests/data/fixtures b/tests/peers b/tests/gpu-results b/data/shards stand toolkit
-cp -r "$check" "$ROOT/tools/gpu" b/tools
+bundle
+mkdir -p b/tests/data/fixtures b/tests/peers b/tests/gpu-results b/data/shards
 cp -r "$ROOT/tests/data/fixtures/curve" b/tests/data/fixtures
-echo 0123456789ab > b/commit
 echo '{"result": "pass", "name": "kernel old"}' > b/tests/gpu-results/a.json
-export CURVE="$PWD/b/tests/data/fixtures/curve/f64.tsv" SAY='' RAN="$PWD/ran"
-clock stand
+export CURVE="$PWD/b/tests/data/fixtures/curve/f64.tsv" SAY=''
 
-stand() { # FILE: make a program from standard input that also records its calls in $RAN
-    { echo '#!/bin/sh' && printf '%s\n' 'printf "%s\n" "$(basename "$0") $*" | head -1 >> "$RAN"' && cat; } > "$1"
-    chmod +x "$1"
-}
 stand stand/nvidia-smi << 'END'
 case "$SAY $*" in *-lms*) echo '1500, 2600, 300, 50' && exit ;; *clocks*) printf 'clocks.sm [MHz]\n1500 MHz\n' ;;
 *gpu=name*) [ "$SAY" = other ] && echo 'other, 1.2, 5 MiB' || echo 'An "H100", 1.2, 5 MiB' ;; esac
@@ -121,20 +111,11 @@ END
 again() { # EXIT SAY OPTION...: run it again with the existing JSON
     want=$1 SAY=$2
     shift 2
-    : > ran
-    echo 1000 > clock
-    run "$want" env PATH="$PWD/stand:$PATH" PYTHON="$PWD/stand/python" b/tools/gpu-check.sh "$@"
-    stderr_is ''
-    is_json
+    gpu_check "$want" gpu-check.jsonl b/tools/gpu-check.sh "$@"
 }
 gpu() { # EXIT SAY OPTION...
     rm -f gpu-check.jsonl gpu-check.jsonl.* ran.first
     again "$@"
-}
-is_json() {
-    exists gpu-check.jsonl
-    absent gpu-check.jsonl.part
-    ! command -v python3 > /dev/null || check 'lines of JSON' python3 -m json.tool --json-lines gpu-check.jsonl .json
 }
 json_has() { grep -qF -e "$1" gpu-check.jsonl || fail "gpu-check.jsonl lacks: $1"; }
 log_has() { grep -qF -e "$1" gpu-check.jsonl.log || fail "gpu-check.jsonl.log lacks: $1"; }

@@ -3,27 +3,20 @@
 # In make check-all only: it trains on the host in place of a GPU, for some minutes.
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/clock.inc"
-[ ! -e /dev/nvidia0 ] || skip 'there is a GPU here: tools/gpu-check.sh itself shows more'
 B=$BIN/..
 [ -x "$B/tests/check-cuda" ] || skip 'check-cuda is not built'
 cuda_on_the_host
-export TMPDIR="$PWD" CUDA_HOME="$PWD/toolkit" XDG_CACHE_HOME="$PWD/cache" GPU_CHECK_SMALL=1
+export XDG_CACHE_HOME="$PWD/cache" GPU_CHECK_SMALL=1
 export LD_LIBRARY_PATH="$PWD/libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT SGT_HOST_CUDNN SGT_HOST_DEVICE SGT_HOST_FAULT
 
 # ---- the bundle, with the host's programs ----
 
-mkdir -p b/bin b/tools b/tests b/data stand libraries toolkit
+bundle
+mkdir libraries
 data b/data/shards
 ln -s "$B"/host/bin/sgt-train "$B"/host/bin/sgt-bench b/bin
 ln -s "$ROOT/tests/data" "$ROOT/tests/peers" "$ROOT/tests/gpu-results" b/tests
-cp -r "$ROOT/tools/gpu-check.sh" "$ROOT/tools/gpu" b/tools
-echo 0123456789ab > b/commit
-stand() { # FILE: make a program from standard input
-    { echo '#!/bin/sh' && cat; } > "$1"
-    chmod +x "$1"
-}
-clock stand
 export CHECK_CUDA="$B/tests/check-cuda"
 stand b/bin/check-cuda-device << 'END'
 [ "$*" = --list ] || exec "$CHECK_CUDA" "$@"
@@ -41,24 +34,18 @@ stand stand/python << 'END'
 echo "ModuleNotFoundError: No module named 'torch'" >&2
 exit 1
 END
-gpu() { # EXIT NAME=VALUE... -- OPTION...: gpu-check.sh -o r.jsonl
+check='b/tools/gpu-check.sh -o r.jsonl'
+gpu() { # EXIT [NAME=VALUE]... $check OPTION...
     want=$1
     shift
-    set=''
-    while [ "$1" != -- ]; do set="$set $1" && shift; done
-    shift
     rm -f r.jsonl r.jsonl.*
-    echo 1000 > clock
-    # shellcheck disable=SC2086
-    run "$want" env PATH="$PWD/stand:$PATH" PYTHON="$PWD/stand/python" $set b/tools/gpu-check.sh -o r.jsonl "$@"
-    stderr_is ''
-    ! command -v python3 > /dev/null || python3 -m json.tool --json-lines r.jsonl > .json || fail 'r.jsonl has lines that are no JSON'
+    gpu_check "$want" r.jsonl "$@"
 }
 
 # ---- all parts, with the stand-in for cuDNN ----
 
 : > libraries/libcudnn.so.9
-gpu 0 SGT_HOST_CUDNN=1 -- --budget 560 versions first profile ab attention-hopper products ablation compile cases curves last \
+gpu 0 SGT_HOST_CUDNN=1 $check --budget 560 versions first profile ab attention-hopper products ablation compile cases curves last \
     --skip 'of mmap,overlap' # the next run has this chain
 stdout_matches '^pass self-check: [0-9]+ ok, of driver [0-9.]+, .*cudnn [0-9.]+'
 grep -q '"libraries": {"driver": "[0-9.]*", .*"cudnn": "[0-9.]*"' r.jsonl || fail 'no versions'
@@ -94,7 +81,7 @@ cat > took << 'END'
 *attention?own* 10000
 *racecheck*backward* 10000
 END
-gpu 1 SGT_HOST_CUDNN=1 -- --budget 560
+gpu 1 SGT_HOST_CUDNN=1 $check --budget 560
 : > took
 over="stopped after [0-9]+ s, because the part's time was over"
 stdout_matches "^cut  self-check: $over$"
@@ -123,9 +110,9 @@ grep -q '"complete": true' r.jsonl || fail 'the run came to its end'
 # ---- missing libraries, failing kernels ----
 
 rm libraries/libcudnn.so.9
-gpu 0 -- first
+gpu 0 $check first
 stdout_matches '^info step, B=2 T=16 bf16: .*, sm_90, our attention$'
-gpu 1 SGT_HOST_FAULT=attention_kernel:error -- curves
+gpu 1 SGT_HOST_FAULT=attention_kernel:error $check curves
 stdout_matches '^skip curve in bf16, cudnn attention: sgt-train: .*libcudnn.so.9 was not found'
 stdout_matches '^fail curve in bf16, own attention: exit 1: sgt-train: '
 stdout_matches '^    [|] sgt-train: '
