@@ -72,6 +72,7 @@ run_failure '--rows graphs: CUDA graphs need a GPU' sgt-bench ablation $cpu --da
 run_usage '--data: required (the shards to train on: --data OUT/)' sgt-bench ablation
 run_usage '--rows fast: unknown value (expected text|cold|mmap|preload|simd|overlap|async|tf32|bf16|fused|'\
 'graphs|flash|padded|tied|accum|recompute)' sgt-bench ablation --data out --rows tied,fast
+run_interrupted sgt-bench ablation $cpu --data out --steps 100000
 
 # ---- after an interrupt, the rows measured so far are kept: as a table, or in the JSON ----
 interrupt() { # OPTION...: send SIGINT after the first of two rows was measured

@@ -19,8 +19,10 @@ run 2 "$check" fast
 stderr_matches '^gpu-check.sh: fast: no such part or option \(gpu-check.sh \[--budget N\] .*\[versions\|.*\|more\]\.\.\.\)$'
 run 2 "$check" -o
 stderr_matches '^gpu-check.sh: -o needs a value '
-run 2 "$check" --budget 9m
-stderr_matches '^gpu-check.sh: --budget 9m: not a number of seconds '
+for n in 9m 0; do
+    run 2 "$check" --budget $n
+    stderr_matches "^gpu-check.sh: --budget $n: not a number of seconds "
+done
 run_prints 'Exit code 0: everything that ran passed' "$check" --help
 stdout_has '    ablation   60  the chain of techniques'
 

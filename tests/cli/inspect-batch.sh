@@ -129,6 +129,9 @@ check 'the rows of two documents' grep -qE '\[50256, ?1, ?2, ?50256\]' rows # te
 run 0 sgt-inspect packed --batch 0 --sampling packed --batch-size 4 --seq-len 4 --documents
 stdout_matches '^ +documents begin at 0, 3$'
 
+cp -r packed more
+run_prints '"documents": 10,' sgt-inspect packed:2,more:1 --sampling packed --seq-len 4 --json
+
 # wrong use
 run_usage '--batch-size: needs --batch K' sgt-inspect packed --sampling packed --batch-size 4
 run_usage '--sampling packed: cannot be combined with --verify (run them one after the other)' \

@@ -10,6 +10,7 @@ for gpu in --gpu --cuda; do run_usage "$gpu: no such option" sgt-sample $gpu run
 run_usage 'expected one model, not 2 arguments (pass the prompt with --prompt)' sgt-sample run 'Once upon'
 run_usage '-: standard input can be used for only one prompt, not 2' sgt-sample run -p - --prompt-file -
 run_usage '--device cuda: must be one of auto|cpu' sgt-sample run --device cuda
+run_usage '--temperature -1: must be from 0 to 100' sgt-sample run --temperature -1
 run_usage '--top-p 0: must be from 1e-09 to 1' sgt-sample run --top-p 0
 run_usage '--tokens 0: must be from 1 to 1000000000' sgt-sample run --tokens 0
 run_usage '--batch-size 65: must be from 1 to 64' sgt-sample run --batch-size 65
