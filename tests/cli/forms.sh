@@ -13,6 +13,7 @@ text.txt          0text    0text    1text    1text    1no
 text.txt.gz       0text    0text    1gzip    1gzip    1no
 text.txt.zst      0text    0text    1zstd    1zstd    1no
 text-gz           0text    0text    1gzip    1gzip    1no
+text-zst          0text    0text    1zstd    1zstd    1no
 text.gz.gz        1gzip    0gzip    1gzip    1gzip    1no
 text.bin          0text    0text    1text    1text    1no
 cut.txt.gz        1cut     1cut     1gzip    1gzip    1no
@@ -131,6 +132,7 @@ done
 kind lines < lines
 kind text.bin < text
 kind text-gz < ../files/text.txt.gz
+cp ../files/text.txt.zst ../files/text-zst 2> .zstd
 gzip -c ../files/text.txt.gz | kind text.gz.gz
 head -c 100 ../files/text.txt.gz | kind cut.txt.gz
 some 'Un caf\351 %d et un th\351\n' | kind latin1.txt

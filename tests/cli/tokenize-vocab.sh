@@ -123,6 +123,7 @@ faulty() {
 }
 faulty ranks big 'QUFBQQ== 1048576' ': id 1048576 is too large (sgt supports at most 1048576 ids)'
 faulty ranks base64 'QUFBQQ 699' ': line 700: expected a token in base64, a space, and its rank'
+faulty ranks rank 'QUFBQQ== 6x' ': line 700: expected a token in base64, a space, and its rank'
 faulty ranks twice 'IQ== 699' ': tokens 0 and 699 are the same: !'
 faulty ranks id 'QUFBQQ== 3' ': two tokens have id 3'
 faulty ranks hole 'QUFBQQ== 702' ': no token has id 699, but ids go up to 703'
@@ -200,6 +201,8 @@ faulty hf isolated 's/"Isolated"/"Removed"/' \
     ': pre_tokenizer: Split is supported only with a Regex whose matches are Isolated (--pattern replaces it)'
 hf inverted 's/"Isolated"/"Removed"/; s/"invert": false/"invert": true/'
 ids_are "$D/hf-o200k.ids" --vocab inverted.json # this pattern matches all text, so nothing lies between matches
+faulty hf between 's/"Isolated"/"Removed"/; s/"invert": false/"invert": true, "pcre2": "a"/' \
+    ': pre_tokenizer: Split is supported only with a Regex whose matches are Isolated (--pattern replaces it)'
 faulty hf digits 's/"Split"/"Digits"/' ': pre_tokenizer: Digits is not supported (--pattern REGEX replaces it)'
 run 0 sgt-tokenize --quiet --vocab digits.json --pattern "$(cat "$D/o200k.pattern")" "$D/text.txt" overridden
 tail -c +1027 overridden/train_000000.bin > ids
@@ -208,6 +211,8 @@ faulty hf prefix 's/"add_prefix_space": false/"add_prefix_space": true/' \
     ': pre_tokenizer: ByteLevel with add_prefix_space changes the text (--pattern replaces it)'
 faulty hf both 's/"use_regex": false/"use_regex": true/' \
     ": pre_tokenizer: Split followed by ByteLevel's own pattern is not supported (--pattern replaces both)"
+faulty hf level 's/"ByteLevel"/"Split"/' \
+    ': pre_tokenizer: Split is supported only with a Regex whose matches are Isolated (--pattern replaces it)'
 faulty hf lower 's/"normalizer": null/"normalizer": {"type": "Lowercase"}/' \
     ': normalizer: Lowercase is not supported (only NFC and NFKC are)'
 faulty hf model 's/"type": "BPE"/"type": "Unigram"/' ': its model is Unigram, not BPE'

@@ -124,10 +124,9 @@ Test(normalize, makes_no_white_space_at_an_end)
  * sgt_rule_cut_normalized says, the parts must give the same text and tokens. */
 static size_t marked_text(rng *r, uint8_t *out, size_t max)
 {
-    static const uint32_t starters[] = {'a',    'e',    ' ',    ' ',     ' ',    '\n',   '\n',
-                                        '!',    'q',    0x1100, 0x1161,  0x11A8, 0xAC00, 0xD558,
-                                        0x304B, 0x4E2D, 0x0915, 0x212B,  0xFB01, 0x3000, 0x00A0,
-                                        0x09C7, 0x09BE, 0xFF76, 0x1F600, 0x0344};
+    static const uint32_t starters[] = {
+        'a',    'e',    ' ',    '\n',   'q',    0x1100, 0x1161, 0x11A8, 0xAC00, 0xD558,  0x304B,
+        0x4E2D, 0x0915, 0x212B, 0xFB01, 0x3000, 0x00A0, 0x09C7, 0x09BE, 0xFF76, 0x1F600, 0x0344};
     static const uint32_t marks[] = {0x0301, 0x0323, 0x0307, 0x0345, 0x3099,
                                      0x093C, 0x0327, 0xFF9E, 0x05B0, 0x0F71};
     size_t n = 0;
@@ -192,4 +191,19 @@ Test(normalize, many_marks_take_linear_time, .timeout = 10)
     /* U+1EA1, then all other marks: first those of the lower class */
     cr_assert_eq(got, 3 + 2 * (2 * marks - 1));
     cr_assert(!memcmp(out, "\u1EA1\u0323", 5) && !memcmp(out + got - 2, "\u0301", 2));
+}
+
+Test(normalize, cuts_are_before_white_space_alone)
+{
+    cr_assert_eq(sgt_rule_cut_normalized(NULL, (const uint8_t *)"ab cd ef", 8), 5);
+    cr_assert_eq(sgt_rule_cut_normalized(NULL, (const uint8_t *)"ab  ", 4), 2);
+    cr_assert_eq(sgt_rule_cut_normalized(NULL, (const uint8_t *)"\u3000\n", 4),
+                 0); /* the character before it is white space too */
+    cr_assert_eq(sgt_rule_cut_normalized(NULL, (const uint8_t *)"\u4E2D\n\u4E2D", 7), 3);
+    cr_assert_eq(sgt_rule_cut_normalized(NULL, (const uint8_t *)"\xFF\n", 2), 1);
+    cr_assert_eq(sgt_rule_cut_normalized(NULL, (const uint8_t *)" abc", 4), 0);
+    cr_assert_eq(sgt_rule_cut_normalized(NULL, (const uint8_t *)"", 0), 0);
+    /* in rules other than GPT-2's, newlines may end a pre-token of other characters */
+    const sgt_rule other = sgt_rule_of("cl100k");
+    cr_assert_eq(sgt_rule_cut_normalized(&other, (const uint8_t *)"ab cd!\nef", 9), 2);
 }
