@@ -121,9 +121,7 @@ for input in "$data/zstd-v1.parquet" mixed; do
     run 0 sgt-tokenize $some "$input" one
     for ranks in 2 3 5 12; do # 12: more ranks than row groups
         rm -rf divided
-        rank=$ranks
-        while [ $rank -gt 0 ]; do
-            rank=$((rank - 1))
+        for rank in $(seq $((ranks - 1)) -1 0); do
             run 0 sgt-tokenize $some --rank $rank --ranks $ranks "$input" divided
             [ $ranks -ne 3 ] || [ $rank -eq 0 ] || exists divided/.work/part-00000$rank/manifest.json
         done

@@ -19,9 +19,7 @@ run 0 sgt-tokenize $options corpus one
 # The last rank completes OUT ----
 for ranks in 1 3 $((files + 3)); do
     rm -rf out
-    i=$ranks
-    while [ $i -gt 0 ]; do
-        i=$((i - 1))
+    for i in $(seq $((ranks - 1)) -1 0); do
         absent out/manifest.json
         run_says '' sgt-tokenize $options --threads $((1 + i % 3)) --rank $i --ranks $ranks corpus out
         stderr_is ''

@@ -121,6 +121,5 @@ same_folders out many
 i=0
 mkdir texts
 while [ $i -lt 100 ]; do echo "document $i has a few tokens" > texts/$i && i=$((i + 1)); done
-limited() { (ulimit -n 64 && exec "$@"); }
-run 1 limited sgt-tokenize --quiet --threads 1 --shuffle 1 --shard-tokens 5 texts few-files
+run 1 sh -c 'ulimit -n 64 && exec "$@"' sh sgt-tokenize --quiet --threads 1 --shuffle 1 --shard-tokens 5 texts few-files
 stderr_matches '^sgt-tokenize: .*: Too many open files \(raise ulimit -n\)$'
