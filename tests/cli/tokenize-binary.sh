@@ -92,8 +92,6 @@ run 0 sgt-tokenize --quiet cut.txt out11
 run_failure 'last.dat: binary data, not UTF-8 text (--binary keep tokenizes its bytes)' sgt-tokenize --quiet last.dat out12
 { head -c 65536 /dev/zero && printf '\377'; } > beyond.txt
 run 0 sgt-tokenize --quiet beyond.txt out12
-{ head -c 10 /dev/zero && printf '\303'; } > short.dat # the file ends inside a character: invalid
-run 1 sgt-tokenize --quiet short.dat out13
 
 # Standard input is checked as it is read, whatever the size of each read.
 { printf '%%P' && sleep .2 && printf 'DF-1.4'; } | run 1 sgt-tokenize - out13
