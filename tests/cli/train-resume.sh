@@ -91,6 +91,9 @@ same_folders whole/step-00000120 hurt/step-00000120
 rm hurt/log.jsonl
 run 0 sgt-train --quiet --run hurt --resume --steps 121
 stderr_has 'sgt-train: hurt/log.jsonl: the lines of 120 of the 120 steps before the checkpoint are missing or damaged; the '
+printf '{"step":120}' > hurt/log.jsonl # without an end of line
+run 0 sgt-train --quiet --run hurt --resume --steps 122
+stderr_has 'sgt-train: hurt/log.jsonl: the lines of 121 of the 121 steps before the checkpoint are missing or damaged; the '
 
 # Other options are refused by name. A run that has a checkpoint is not overwritten.
 run 1 sgt-train --quiet $options --run cut
