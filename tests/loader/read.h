@@ -19,12 +19,6 @@ static inline int read_rows(const sgt_loader *l, sgt_cursor *c, uint64_t k, uint
     return sgt_loader_read(l, c, k, 1, SGT_OUTPUT_U16, rows, SIZE_MAX, err);
 }
 
-static inline int read_i32_rows(const sgt_loader *l, sgt_cursor *c, uint64_t k, int32_t *rows,
-                                sgt_error *err)
-{
-    return sgt_loader_read(l, c, k, 1, SGT_OUTPUT_I32_ROWS, rows, SIZE_MAX, err);
-}
-
 /* Return id number i of `array`, which is b->inputs or b->targets. */
 static inline int64_t id_of(const sgt_loader_batch *b, const void *array, size_t i)
 {

@@ -86,11 +86,12 @@ static void *draw_all(void *arg)
 {
     drawer *d = arg;
     int32_t rows[B * (T + 1)];
+    sgt_loader_batch b;
     sgt_error err;
     for (uint64_t k = d->first; k < d->first + 60; k++) {
-        if (read_i32_rows(d->l, d->cursor, k, rows, &err) == 0) {
+        if (read_batch(d->l, d->cursor, k, SGT_OUTPUT_I32_ROWS, rows, &b, &err) == 0) {
             cr_assert_eq(past(d->l, k, 1, d->size), 0, "batch %lu has windows that are gone", k);
-            check_ids(d->l, sgt_cursor_batch(d->cursor), k, NULL);
+            check_ids(d->l, &b, k, NULL);
             d->good++;
         } else {
             cr_assert(past(d->l, k, 1, 0), "batch %lu: %s", k, err.text);
@@ -144,6 +145,7 @@ Test(guard, cut_with_wide_ids)
 static void check_zeros(void)
 {
     int32_t rows[T + 1];
+    sgt_loader_batch b;
     put_shard("d/train_000000.bin", 0, LEN);
     sgt_loader_options o = {
         .reader = SGT_READER_MMAP, .sampling = SGT_SAMPLING_SEQUENTIAL, .batch = 1, .seq = T};
@@ -152,11 +154,11 @@ static void check_zeros(void)
     uint64_t last = (LEN - 1) / T - 1, end = SGT_SHARD_HEADER + id_width * (last + 1) * T;
     cr_assert_eq(end / PAGE, (end - 100) / PAGE);
     patch("d/train_000000.bin", end, "\0\0\0", id_width);
-    must(read_i32_rows(l, c, last, rows, why));
+    must(read_batch(l, c, last, SGT_OUTPUT_I32_ROWS, rows, &b, why));
     cr_assert(rows[T] == 0 && rows[0] == (int32_t)token_at(0, last * T));
     resize("d/train_000000.bin", end - 100);
     expect_failure(
-        read_i32_rows(l, c, last, rows, why), SGT_EFORMAT,
+        read_batch(l, c, last, SGT_OUTPUT_I32_ROWS, rows, &b, why), SGT_EFORMAT,
         "d/train_000000.bin: ends at byte %lu, in the middle of a window: cut short while in use",
         end - 100);
 }
