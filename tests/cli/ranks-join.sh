@@ -57,12 +57,6 @@ for rank in 0 1; do
         --model 1x16x2 --batch-size 2
     [ "$(grep -c 'in all' .stdout)" = $((1 - rank)) ] || fail "rank $rank: $(cat .stdout)"
 done
-start 0 sgt-train --estimate-memory --device cpu --model 1x16x2 --batch-size 2
-ended 1 $pid
-cat .stderr0 > .stderr
-stderr_is 'sgt-train: CPU ranks: they exchange gradients by MPI (start them with mpirun or srun instead of torchrun)'
-: > .stderr0
-
 # ---- another program has the port: here a stopped rank 0, which does not answer ----
 world=2
 start 0 $command

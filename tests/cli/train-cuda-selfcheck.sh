@@ -85,9 +85,6 @@ only() { # N FAULTS: exactly N paths must be out
 only 2 'keys_kernel:wrong attention_hopper_kernel:first'
 row 'attention own' 'wrong    dk in bf16 has a relative error of 1, but at most 0.023 is allowed'
 row 'attention hopper' 'wrong    the output in bf16 has a relative error of .*'
-only 2 'queries_kernel:crash keys_hopper_kernel:first'
-row 'attention own' 'crashed  signal 11, Segmentation fault: a planted crash'
-row 'attention hopper' 'wrong    dk in bf16 has a relative error of .*'
 only 3 'queries_dropout_kernel:wrong queries_hopper_kernel:first product_mixed:wrong'
 row 'attention own' 'wrong    dq with dropout and documents in bf16 has a relative error of 1, but at most 0.027 is allowed'
 row 'attention hopper' 'wrong    dq in bf16 has a relative error of .*'
@@ -129,10 +126,7 @@ trains() {
 trains attention_kernel:crash 'attention own' crashed "cuDNN's attention" --deterministic
 trains attention_kernel:hang 'attention own' hung 'naive attention' --document-mask
 trains cudnn:crash 'attention cudnn' crashed 'our attention'
-trains product_bias:crash 'products with bias' crashed 'our attention' --document-mask
 trains product_slope:crash "products with GELU's slope" crashed 'our attention' --document-mask
-trains product_mixed:crash 'products for Muon' crashed 'our attention' --document-mask # AdamW is used
-
 # A variant: a run that uses it would fail because of its fault. After the self-check, a run does not
 # use it.
 hopper='--variant attention-hopper --model 1x128x2 --document-mask'
@@ -163,7 +157,6 @@ refuses '' "--attention cudnn: $crashed" --attention cudnn
 refuses '' "--attention naive: $crashed" --attention naive
 rm -rf cache
 refuses product_mixed:crash "--optimizer muon: $crashed" --optimizer muon
-run 0 sgt-train $cuda --run r --force --quiet --optimizer muon --no-self-check
 rm -rf cache
 refuses product_plain:crash "cuBLASLt: $crashed"
 
@@ -191,27 +184,11 @@ run 0 env XDG_CACHE_HOME="$PWD/file" sgt-train $cuda --run r --force --quiet
 stderr_matches '^sgt-train: self-check: its results cannot be kept for the next run: .*/file: is a file, not a folder$'
 stderr_lines 1
 
-# Only one process checks at a time. A process that finds the lock taken waits, and then reads the
-# verdicts.
-if command -v flock > /dev/null; then
-    rm -f $verdicts
-    flock cache/sgt/self-check.lock sh -c "sleep 3; cp kept $verdicts" &
-    run 0 env SGT_HOST_FAULT=all_gather:crash sgt-train $cuda --run r --force --quiet
-    stderr_is ''
-    wait
-fi
-
-# ---- a card that only one process may use: nothing is checked, and the sums of dQ are cleared.
-# Matrix products are timed, so the last digits may differ ----
-norm() { sed 's/.*"grad_norm":\([0-9.]\{6\}\).*/\1/' "$1/log.jsonl"; }
-for how in 1 adds; do
-    rm -rf cache
-    run 0 env SGT_HOST_CUDNN=$how SGT_HOST_DEVICE=exclusive sgt-train $cuda --model 2x16x2 --seq-len 128 \
-        --run exclusive-$how --quiet --attention cudnn
-    stderr_is 'sgt-train: self-check: not run: self-check: the device is used by another process'
-    absent $verdicts
-done
-[ "$(norm exclusive-1)" = "$(norm exclusive-adds)" ] || fail 'sums of dQ were not cleared'
+# ---- a card that only one process may use: nothing is checked ----
+rm -rf cache
+run 0 env SGT_HOST_DEVICE=exclusive sgt-train $cuda --run r --force --quiet
+stderr_is 'sgt-train: self-check: not run: self-check: the device is used by another process'
+absent $verdicts
 
 # ---- a resume whose attention has failed since: a line says so ----
 rm -rf cache
@@ -225,6 +202,6 @@ stderr_matches "^sgt-train: continuing with cuda, sm_90, our attention, .*, but 
 . "$ROOT/tests/cli/ranks.inc"
 rm -rf cache
 two any env SGT_HOST_FAULT=all_gather:crash sgt-train $cuda --run ranks --quiet
-[ "$code0" -eq 1 ] || fail "exit code $code0 of rank 0"
+[ "${codes% *}" = ' 1' ] || fail "exit codes$codes"
 stderr_has "sgt-train: NCCL: $crashed (--no-self-check uses it anyway)"
 absent ranks

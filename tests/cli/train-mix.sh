@@ -1,16 +1,11 @@
 # sgt-train on several sets. A run in two parts, where the second resumes the first, ends with the
-# bits of an undisturbed run. Any number of ranks sees the same rows. A resume with other sets is
-# refused, and the message names the difference.
+# bits of an undisturbed run. A resume with other sets is refused, and the message names the
+# difference.
 . "$ROOT/tests/cli/train.inc"
-. "$ROOT/tests/cli/ranks.inc"
 
 # Three sets of different sizes. The second has no validation shard.
 data web && validation web
 mkdir books talk
-head_of() { # FILE TOKENS: write a shard of web's first TOKENS tokens
-    { dd if=web/train_000000.bin bs=4 count=2 2> .dd && le32 "$2" && dd if=web/train_000000.bin bs=4 skip=3 2> .dd; } |
-        head -c $((1024 + 2 * $2)) > "$1"
-}
 head_of books/train_000000.bin 20000
 head_of talk/train_000000.bin 9000
 head_of talk/val_000000.bin 3000
@@ -37,19 +32,6 @@ run 0 sgt-train --quiet $mix $options --run cut --steps 30 # 120 rows: within a 
 run 0 sgt-train --quiet --run cut --resume --steps 60
 same_facts whole/log.jsonl cut/log.jsonl
 same_folders whole/step-00000060 cut/step-00000060
-
-# ---- one rank, then two, then one again see the same rows; losses
-# differ only by the order of sums ----
-steps="--data web,talk --model 2x16x2 --precision fp32 --seq-len 16 --batch-size 6 --lr 1e-2 --schedule constant
-    --warmup 1 --threads 1 --device cpu --eval-every 2 --save-every 2 --quiet"
-run 0 sgt-train $steps --steps 6 --run one
-run 0 sgt-train $steps --steps 2 --run grows
-if has_mpi; then
-    with_mpi
-    two 0 sgt-train $steps --steps 4 --run grows --resume
-fi
-run 0 sgt-train $steps --steps 6 --run grows --resume
-close one grows 2e-5
 
 # ---- refused ----
 refused() { # DATA
@@ -110,4 +92,3 @@ for reader in mmap preload uring; do
     same_facts many-mmap/log.jsonl many-$reader/log.jsonl
     exists many-$reader/step-00000004/state.json
 done
-has_mpi || skip 'no Open MPI; all else passed'

@@ -3,10 +3,7 @@
 . "$ROOT/tests/cli/train.inc"
 work_in_memory
 mkdir d
-{ le32 20240520 && le32 1 && le32 4000 && dd if="$curve/tokens.bin" bs=4 skip=3 count=2253 2> .dd; } > d/train_000000.bin
-patch d/train_000000.bin 12 1  # header revision
-patch d/train_000000.bin 17 1  # 256 ids
-patch d/train_000000.bin 20 10 # end of text
+head_of d/train_000000.bin 4000
 validation d
 options="--data d --model 1x16x2 --seq-len 32 --batch-size 4 --grad-accum 2 --lr 1e-3 --device cpu --threads 1
     --sampling packed --document-mask --save-every 7"

@@ -92,8 +92,6 @@ if [ "$python" ]; then
     run 0 $torchrun sgt-train $options --precision bf16 --run again --force
     again
     ends_launcher $torchrun
-    run 1 $torchrun sgt-train $options --device cpu --run odd
-    [ "$(grep -c '^sgt-train: CPU ranks: they exchange gradients by MPI (' .stderr)" = 1 ] || fail 'not one message'
     texts corpus 40000
     run 0 sgt-tokenize --quiet --dedup corpus set
     run 0 $torchrun sgt-tokenize --quiet --dedup corpus set-torchrun

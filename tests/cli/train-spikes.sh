@@ -10,9 +10,8 @@ work_in_memory
 ids="$curve/tokens.bin"
 body() { dd if="$ids" bs=2 skip=$((512 + $1)) count="$2" 2> .dd; }
 foreign() { body 4480 1 && i=1 && while [ $i -lt 32 ]; do le16 $((200 + i)) && i=$((i + 1)); done; }
-head_of() { le32 20240520 && le32 1 && le32 "$1" && le32 1 && le32 256 && le32 10 && head -c 1000 /dev/zero; }
-{ head_of 4641 && body 0 4480 && foreign && body 4480 129; } > with.bin
-{ head_of 4609 && body 0 4609; } > without.bin
+{ header 4641 && body 0 4480 && foreign && body 4480 129; } > with.bin
+{ header 4609 && body 0 4609; } > without.bin
 options="--model 1x16x2 --seq-len 16 --batch-size 2 --sampling sequential --lr 1e-2 --schedule constant --warmup 0
     --eval-every 0 --threads 1 --precision fp32 --save-every 135"
 losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1/log.jsonl"; }
@@ -49,7 +48,7 @@ spikes cpu
 spikes cpu --optimizer sgd --lr 1e-1 --grad-clip 0
 
 # Several spikes in a row give a notice. A checkpoint without the past losses is skipped.
-{ head_of 5153 && body 0 4480 && foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign &&
+{ header 5153 && body 0 4480 && foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign &&
     foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign &&
     foreign && foreign && foreign && body 4480 1; } > many.bin
 run 0 sgt-train $options --device cpu --data many.bin --steps 160 --run many --skip-spikes 5
