@@ -170,7 +170,7 @@ $(B)/tests/$(1): $(2:%=$(B)/obj/tests/%.o) $$(call lib,$(3))
 endef
 STRESS := loader saver ranks pipeline
 $(eval $(call single,stress-loader,loader/stress/stress loader/faults,loader))
-$(eval $(call single,stress-saver,train/stress/stress,train kernels loader))
+$(eval $(call single,stress-saver,train/stress/stress train/fixture,train kernels loader))
 $(eval $(call single,stress-ranks,train/stress/ranks train/ranks_fixture train/fixture,train kernels loader))
 $(eval $(call single,stress-pipeline,tokenize/stress/stress tokenize/piece,tokenize loader))
 

@@ -124,7 +124,6 @@ Test(safetensors, headers_that_lie)
          "tensor a ends at byte 16, but there are only 12 bytes of data (was it cut short?)"},
         {T("[2]", "0", "8") "}", "12 bytes of data, but its tensors cover 8"},
         {T("[2]", "4", "12") "}", "tensor a begins at byte 4, after a gap from byte 0"},
-        {T("[2]", "8", "0") "}", "tensor a: data_offsets are not [begin, end]"},
         {T("[-1]", "0", "12") "}", "tensor a: dimension 0 is not a size"},
         {T("[4294967296,4294967296]", "0", "0") "}", "tensor a: its shape overflows"},
         {T("[4611686018427387904]", "0", "0") "}",
@@ -135,11 +134,9 @@ Test(safetensors, headers_that_lie)
          "tensor a: unknown type 'F33'"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[3]}}",
          "tensor a: data_offsets are not [begin, end]"},
-        {"{\"a\":7}", "tensor a: unknown type ''"},
         {T("[2]", "0", "8") ",\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}",
          "tensor b begins at byte 4, inside the one that ends at byte 8"},
         {"[]", "its header is not a JSON object: another value at byte 8"},
-        {"{}", "12 bytes of data, but its tensors cover 0"},
     };
 #undef T
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -6,84 +6,53 @@
  *
  * Saves SAVES times (default 400), sometimes into the run directory of a killed process. Exit 0:
  * every checkpoint was right. */
-#include <string.h>
-
 #include "tests/stress.h"
+#include "tests/train/fixture.h"
 #include "train/run/saver.h"
 
-enum { STATES = 3 }; /* parameters and two moments */
-
-typedef struct state {
-    sgt_backend calls;
-    const sgt_model *model;
-    float *flat[STATES];
-} state;
-
-/* Return float i of state `what` (below STATES) after `step` steps. */
+/* Return float i of state `what` after `step` steps. */
 static float value(int what, size_t i, uint64_t step)
 {
     return (float)((i * 31 + step * 7919 + (size_t)what * 104729) % 65537);
 }
 
-static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, float *to,
-               sgt_error *err)
+static sgt_backend *open_state(const sgt_model *m)
 {
-    const state *s = (const state *)b;
-    sgt_tensor t;
-    (void)err;
-    sgt_model_tensor(s->model, tensor, &t);
-    memcpy(to, s->flat[what] + t.offset + first, count * sizeof *to);
-    return SGT_OK;
-}
-
-static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count,
-               const float *from, sgt_error *err)
-{
-    state *s = (state *)b;
-    sgt_tensor t;
-    (void)err;
-    sgt_model_tensor(s->model, tensor, &t);
-    memcpy(s->flat[what] + t.offset + first, from, count * sizeof *from);
-    return SGT_OK;
-}
-
-static void open_state(state *s, const sgt_model *m)
-{
-    *s = (state){.calls = {.get = get, .put = put}, .model = m};
-    for (int i = 0; i < STATES; i++)
-        if (!(s->flat[i] = calloc(sgt_model_floats(m), sizeof(float))))
-            fail("state", "out of memory");
-}
-
-static void close_state(state *s)
-{
-    for (int i = 0; i < STATES; i++) free(s->flat[i]);
+    sgt_error err;
+    sgt_backend *b;
+    sgt_backend_options o = {.model = *m, .batch = 1, .seq = 4, .threads = 1};
+    if (sgt_cpu_backend_open(&b, &o, &err) < 0) fail("state", err.text);
+    return b;
 }
 
 /* Change the state as an update does. */
-static void advance(state *s, uint64_t step)
+static void advance(sgt_backend *b, const sgt_model *m, uint64_t step)
 {
-    for (int what = 0; what < STATES; what++)
-        for (size_t i = 0; i < sgt_model_floats(s->model); i++)
-            s->flat[what][i] = value(what, i, step);
+    for (int what = SGT_PARAMETERS; what <= SGT_MOMENT2; what++) {
+        scoped_memory float *flat = flat_state(b, m, (sgt_state)what);
+        for (size_t i = 0; i < sgt_model_floats(m); i++) flat[i] = value(what, i, step);
+        put_flat(b, m, (sgt_state)what, flat);
+    }
 }
 
-static void check(sgt_run *run, state *read, uint64_t step)
+/* Load a checkpoint into b, and check its floats. */
+static void check(sgt_run *run, sgt_backend *b, const sgt_model *m, uint64_t step)
 {
     sgt_error err;
     sgt_tensor t;
     char *dir = sgt_run_checkpoint(run, step);
     if (!dir) fail("a checkpoint's name", "out of memory");
-    if (sgt_checkpoint_load_model(dir, &read->calls, read->model, &err) < 0 ||
-        sgt_checkpoint_load_moments(dir, &read->calls, read->model, &err) < 0)
+    if (sgt_checkpoint_load_model(dir, b, m, &err) < 0 ||
+        sgt_checkpoint_load_moments(dir, b, m, &err) < 0)
         fail("reading", err.text);
-    for (int what = 0; what < STATES; what++)
-        for (size_t n = 0; n < sgt_model_tensors(read->model); n++) {
-            sgt_model_tensor(read->model, n, &t);
+    for (int what = SGT_PARAMETERS; what <= SGT_MOMENT2; what++) {
+        scoped_memory float *flat = flat_state(b, m, (sgt_state)what);
+        for (size_t n = 0; n < sgt_model_tensors(m); n++) {
+            sgt_model_tensor(m, n, &t);
             for (size_t i = t.offset; i < t.offset + t.count; i++)
-                if (read->flat[what][i] != value(what, i, step))
-                    fail(dir, "a float of another step");
+                if (flat[i] != value(what, i, step)) fail(dir, "a float of another step");
         }
+    }
     free(dir);
 }
 
@@ -95,9 +64,7 @@ static void train(const sgt_model *m, uint64_t from, uint64_t to)
     sgt_run *run;
     sgt_saver *saver;
     sgt_claimant nobody = {.folder = "run"};
-    state now, read;
-    open_state(&now, m);
-    open_state(&read, m);
+    scoped(sgt_backend) *now = open_state(m), *read = open_state(m);
     if (sgt_run_open(&run, from, 1, &nobody, NULL, &err) < 0) fail("run", err.text);
     sgt_config s = {.keep = 2, .threads = 1, .step.optim.kind = SGT_ADAMW};
     const sgt_train_options o = {0};
@@ -105,24 +72,21 @@ static void train(const sgt_model *m, uint64_t from, uint64_t to)
     if (sgt_saver_open(&saver, &t, &err) < 0) fail("saver", err.text);
     for (uint64_t step = from; step < to; step++) {
         char line[64];
-        advance(&now, step + 1);
+        advance(now, m, step + 1);
         snprintf(line, sizeof line, "{\"step\":%llu,\"loss\":1}", (unsigned long long)step);
         if (sgt_run_log(run, line, &err) < 0 || sgt_saver_check(saver, &err) < 0)
             fail("a step", err.text);
         sgt_checkpoint_state at = {
             .step = step + 1, .sampling = "shuffle", .device = "cpu", .options = "{}"};
-        if (sgt_saver_save(saver, &at, &now.calls, step + 1 < to, &err) < 0)
-            fail("saving", err.text);
+        if (sgt_saver_save(saver, &at, now, step + 1 < to, &err) < 0) fail("saving", err.text);
         /* wait for the previous save, and check it */
-        if (step > from && step % 8 == 0) check(run, &read, step);
+        if (step > from && step % 8 == 0) check(run, read, m, step);
     }
     if (sgt_saver_wait(saver, &err) < 0) fail("waiting", err.text);
-    check(run, &read, to);
+    check(run, read, m, to);
     if (sgt_saver_saved(saver) != to) fail("the last save", "not said to be done");
     sgt_saver_close(saver);
     sgt_run_close(run);
-    close_state(&now);
-    close_state(&read);
 }
 
 int main(int argc, char **argv)
