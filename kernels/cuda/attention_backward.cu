@@ -39,23 +39,18 @@ template <class T, int DP> struct Stats {
 
 // ---- dk and dv ----
 
-// Start copying a tile of queries: q and dout.
-template <class T, int DP, int ROWS>
-DEV void start_queries(const Heads<T> &a, const Head &h, T *q, T *dout, int query)
-{
-    start_tile<T, DP, ROWS>(q, a.qkv + h.packed + query * h.packed_ld, h.packed_ld,
-                            a.length - query, a.D);
-    start_tile<T, DP, ROWS>(dout, a.dout + h.plain + query * h.plain_ld, h.plain_ld,
-                            a.length - query, a.D);
-}
-
-// Store each query's lse (in log2 units) and delta. For rows past the last query, set lse to
-// infinity, which makes their probabilities exp2(s - lse) = 0.
+// Start copying a tile of queries: q and dout, and each query's lse (in log2 units) and delta. For
+// rows past the last query, set lse to infinity, which makes their probabilities exp2(s - lse) = 0.
 template <class T, int DP>
-DEV void store_stats(const Heads<T> &a, const Head &h, float *stats, int query)
+DEV void start_queries(const Heads<T> &a, const Head &h, T *q, T *dout, float *stats, int query)
 {
+    constexpr int N = WALKED<T, DP>;
+    start_tile<T, DP, N>(q, a.qkv + h.packed + query * h.packed_ld, h.packed_ld, a.length - query,
+                         a.D);
+    start_tile<T, DP, N>(dout, a.dout + h.plain + query * h.plain_ld, h.plain_ld, a.length - query,
+                         a.D);
     int i = threadIdx.x;
-    if (i >= WALKED<T, DP>) return;
+    if (i >= N) return;
     bool there = query + i < a.length;
     stats += i * Stats<T, DP>::STEP;
     stats[0] = there ? a.lse[h.row + query + i] * LOG2E : INFINITY;
@@ -113,19 +108,19 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0)
       *q = values + TILE<T, DP, OWN>;
     T *dout = q + 2 * TILE_N;
     float *stats = (float *)(At::BETWEEN ? q + DP : dout + 2 * TILE_N);
-    start_keys<T, DP, OWN>(a, h, keys, values, key);
-    start_queries<T, DP, N>(a, h, q, dout, key);
-    store_stats<T, DP>(a, h, stats, key);
+    const T *rows = a.qkv + h.packed + width + key * h.packed_ld;
+    start_tile<T, DP, OWN>(keys, rows, h.packed_ld, a.length - key, a.D);
+    start_tile<T, DP, OWN>(values, rows + width, h.packed_ld, a.length - key, a.D);
+    start_queries<T, DP>(a, h, q, dout, stats, key);
     dev::cp_async_commit();
 
     float dk[1][DP / 8][4] = {}, dv[1][DP / 8][4] = {};
     int turn = 0;
     for (int query = key; query < end; query += N, turn ^= 1) {
         int now = turn * TILE_N, next = TILE_N - now;
-        if (query + N < end) {
-            start_queries<T, DP, N>(a, h, q + next, dout + next, query + N);
-            store_stats<T, DP>(a, h, stats + (turn ^ 1) * At::TURN, query + N);
-        }
+        if (query + N < end)
+            start_queries<T, DP>(a, h, q + next, dout + next, stats + (turn ^ 1) * At::TURN,
+                                 query + N);
         dev::cp_async_commit();
         dev::cp_async_wait<1>();
         dev::block_sync(); // all copies and statistics of this tile are complete
@@ -157,7 +152,10 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
     int end = query + OWN < a.length ? query + OWN : a.length;
     T *q = (T *)dev::dyn_smem(), *dout = q + TILE<T, DP, OWN>, *keys = dout + TILE<T, DP, OWN>;
     T *values = keys + 2 * TILE_N;
-    start_queries<T, DP, OWN>(a, h, q, dout, query);
+    start_tile<T, DP, OWN>(q, a.qkv + h.packed + query * h.packed_ld, h.packed_ld, a.length - query,
+                           a.D);
+    start_tile<T, DP, OWN>(dout, a.dout + h.plain + query * h.plain_ld, h.plain_ld,
+                           a.length - query, a.D);
     int turn = begin / N % 2 * TILE_N;
     start_keys<T, DP, N>(a, h, keys + turn, values + turn, begin);
     dev::cp_async_commit();
