@@ -197,42 +197,27 @@ static attention_parts attention_lay_out(float *base, size_t T, size_t D)
 {
     attention_parts a = {
         .width = attention_round(D, GROUP * W), .rows = attention_round(T, BLOCK), .T = T};
-    size_t whole = a.rows * a.width, groups = whole / GROUP, block = BLOCK * a.width,
-           scores = BLOCK * BLOCK;
-    const struct {
-        float **part;
-        size_t size;
-    } parts[] = {
-        {&a.q, groups},
-        {&a.dout, groups},
-        {&a.k_t, groups},
-        {&a.v_t, groups},
-        {&a.k, groups},
-        {&a.v, groups},
-        {&a.s, scores},
-        {&a.dp, scores},
-        {&a.dq, whole},
-        {&a.dk, block},
-        {&a.dv, block},
-        {&a.lse, a.rows},
-        {&a.delta, a.rows},
+    size_t whole = a.rows * a.width, groups = whole / GROUP, scores = BLOCK * BLOCK;
+    sgt_arena m = {.base = (char *)base, .size = SIZE_MAX};
+    float **const packed[] = {&a.q, &a.dout, &a.k_t, &a.v_t, &a.k, &a.v};
+    for (size_t i = 0; i < 6; i++) *packed[i] = sgt_arena_take(&m, groups, sizeof(float));
+    a.s = sgt_arena_take(&m, scores, sizeof(float));
+    a.dp = sgt_arena_take(&m, scores, sizeof(float));
+    a.dq = sgt_arena_take(&m, whole, sizeof(float));
+    a.dk = sgt_arena_take(&m, BLOCK * a.width, sizeof(float));
+    a.dv = sgt_arena_take(&m, BLOCK * a.width, sizeof(float));
+    a.lse = sgt_arena_take(&m, a.rows, sizeof(float));
+    a.delta = sgt_arena_take(&m, a.rows, sizeof(float));
 #if SGT_FOR_bf16
-        {&a.q_down, groups},
-        {&a.dout_down, groups},
-        {&a.p, scores / GROUP},
-        {&a.ds, scores / GROUP},
-        {&a.p_down, scores / GROUP},
-        {&a.ds_down, scores / GROUP},
-#endif
-    };
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        if (base) *parts[i].part = base + a.total;
-        /* all sizes are multiples of 16 floats, so every array stays aligned */
-        a.total += parts[i].size;
-    }
-#if !SGT_FOR_bf16
+    a.q_down = sgt_arena_take(&m, groups, sizeof(float));
+    a.dout_down = sgt_arena_take(&m, groups, sizeof(float));
+    float **const of_scores[] = {&a.p, &a.ds, &a.p_down, &a.ds_down};
+    for (size_t i = 0; i < 4; i++)
+        *of_scores[i] = sgt_arena_take(&m, scores / GROUP, sizeof(float));
+#else
     a.q_down = a.q, a.dout_down = a.dout, a.p = a.p_down = a.s, a.ds = a.ds_down = a.dp;
 #endif
+    a.total = m.used / sizeof(float);
     return a;
 }
 

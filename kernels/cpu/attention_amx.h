@@ -78,36 +78,21 @@ static attention_parts attention_lay_out(float *base, size_t T, size_t D)
 {
     attention_parts a = {.T = T, .D = D, .blocks = units(T), .deep = units(D)};
     size_t whole = a.blocks * a.deep, around = AROUND * AROUND;
-    enum { IN_PAIR = PAIR / sizeof(float), IN_BLOCK = SIDE * SIDE };
-    const struct {
-        void *part;
-        size_t floats;
-    } parts[] = {
-        {&a.k_left, whole * IN_PAIR},
-        {&a.v_left, whole * IN_PAIR},
-        {&a.q_right, whole * IN_PAIR},
-        {&a.o_right, whole * IN_PAIR},
-        {&a.k_across, whole * IN_PAIR},
-        {&a.v_across, whole * IN_PAIR},
-        {&a.q_down, whole * IN_PAIR},
-        {&a.o_down, whole * IN_PAIR},
-        {&a.p, around * IN_PAIR},
-        {&a.ds, around * IN_PAIR},
-        {&a.ds_right, around * IN_PAIR},
-        {&a.s, CHUNK * IN_BLOCK},
-        {&a.dp, IN_BLOCK},
-        {&a.dq, whole * IN_BLOCK},
-        {&a.dk, AROUND * a.deep * IN_BLOCK},
-        {&a.dv, AROUND * a.deep * IN_BLOCK},
-        {&a.lse, a.blocks * SIDE},
-        {&a.delta, a.blocks * SIDE},
-    };
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        float *at = base ? base + a.total : NULL;
-        memcpy(parts[i].part, &at, sizeof at);
-        /* all sizes are multiples of 32 floats, so every array stays aligned */
-        a.total += parts[i].floats;
-    }
+    sgt_arena m = {.base = (char *)base, .size = SIZE_MAX};
+    char **const pairs[] = {&a.k_left,   &a.v_left,   &a.q_right, &a.o_right,
+                            &a.k_across, &a.v_across, &a.q_down,  &a.o_down};
+    for (size_t i = 0; i < 8; i++) *pairs[i] = sgt_arena_take(&m, whole, PAIR);
+    a.p = sgt_arena_take(&m, around, PAIR);
+    a.ds = sgt_arena_take(&m, around, PAIR);
+    a.ds_right = sgt_arena_take(&m, around, PAIR);
+    a.s = sgt_arena_take(&m, CHUNK, BLOCK_BYTES);
+    a.dp = sgt_arena_take(&m, 1, BLOCK_BYTES);
+    a.dq = sgt_arena_take(&m, whole, BLOCK_BYTES);
+    a.dk = sgt_arena_take(&m, AROUND * a.deep, BLOCK_BYTES);
+    a.dv = sgt_arena_take(&m, AROUND * a.deep, BLOCK_BYTES);
+    a.lse = sgt_arena_take(&m, a.blocks * SIDE, sizeof(float));
+    a.delta = sgt_arena_take(&m, a.blocks * SIDE, sizeof(float));
+    a.total = m.used / sizeof(float);
     return a;
 }
 

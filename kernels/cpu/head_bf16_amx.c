@@ -39,6 +39,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "loader/base/memory.h"
 #include "kernels/kernels.h"
 
 #if defined(__x86_64__)
@@ -90,7 +91,7 @@ typedef struct head {
      * multiplied by `factor`. */
     int *mixed;
     char *scratch; /* (threads, scratch_bytes) */
-    size_t scratch_bytes, total;
+    size_t scratch_bytes;
 } head;
 
 SGT_INLINE size_t across_of(const head *r) { return (r->deep * SIDE + COLUMNS - 1) / COLUMNS; }
@@ -134,7 +135,7 @@ static size_t scratch_of(const head *r)
     return softmax > dx ? (softmax > dw ? softmax : dw) : dx > dw ? dx : dw;
 }
 
-static head lay_out(const sgt_head *h, size_t n)
+static head lay_out(const sgt_head *h, size_t n, sgt_arena *a)
 {
     head r = {.n = n, .V = h->V, .C = h->C};
     r.rows = units(n), r.words = units(h->V), r.deep = units(h->C);
@@ -143,37 +144,24 @@ static head lay_out(const sgt_head *h, size_t n)
     r.parts = (h->V + r.part - 1) / r.part;
     r.line = r.rows | 1;
     r.scratch_bytes = scratch_of(&r);
-    size_t stats = r.parts * r.lanes * sizeof(float), lane = r.lanes * sizeof(float);
-    const struct {
-        void *where;
-        size_t size;
-    } all[] = {{&r.e, r.words * r.line * PAIR},
-               {&r.xt, r.rows * r.deep * PAIR},
-               {&r.dxt, r.rows * r.deep * BLOCK_BYTES},
-               {&r.subtracted, stats},
-               {&r.largest, stats},
-               {&r.sum, stats},
-               {&r.factor, stats},
-               {&r.reference, lane},
-               {&r.at_target, lane},
-               {&r.common, lane},
-               {&r.squares, r.parts * across_of(&r) * sizeof(double)},
-               {&r.mixed, r.parts * sizeof(int)},
-               {&r.scratch, r.scratch_bytes * (size_t)h->threads}};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        char *at = h->memory ? (char *)h->memory + r.total : NULL;
-        memcpy(all[i].where, &at, sizeof at);
-        r.total += (all[i].size + 63) / 64 * 64;
-    }
-    r.fx = r.xt;
+    r.e = sgt_arena_take(a, r.words * r.line, PAIR);
+    r.fx = r.xt = sgt_arena_take(a, r.rows * r.deep, PAIR);
+    r.dxt = sgt_arena_take(a, r.rows * r.deep, BLOCK_BYTES);
+    float **const stats[] = {&r.subtracted, &r.largest, &r.sum, &r.factor};
+    for (size_t i = 0; i < 4; i++) *stats[i] = sgt_arena_take(a, r.parts * r.lanes, sizeof(float));
+    float **const of_rows[] = {&r.reference, &r.at_target, &r.common};
+    for (size_t i = 0; i < 3; i++) *of_rows[i] = sgt_arena_take(a, r.lanes, sizeof(float));
+    r.squares = sgt_arena_take(a, r.parts * across_of(&r), sizeof(double));
+    r.mixed = sgt_arena_take(a, r.parts, sizeof(int));
+    r.scratch = sgt_arena_take(a, r.scratch_bytes, (size_t)h->threads);
     return r;
 }
 
 size_t sgt_head_bf16_amx_memory(const sgt_head *h)
 {
-    sgt_head sizes = *h;
-    sizes.memory = NULL;
-    return lay_out(&sizes, h->n).total;
+    sgt_arena measured = {0};
+    lay_out(h, h->n, &measured);
+    return measured.used;
 }
 
 /* ---- logits and softmax ---- */
@@ -539,7 +527,8 @@ double sgt_head_bf16_amx(const sgt_head *h, size_t n, const void *x, const float
                          const void *w, const int32_t *targets, double scale, float *loss,
                          float *dx, float *dw, int add)
 {
-    head r = lay_out(h, n);
+    sgt_arena a = {.base = h->memory, .size = SIZE_MAX};
+    head r = lay_out(h, n, &a);
     r.x = x, r.x32 = x32, r.w = w, r.targets = targets;
     memset(r.mixed, 0, r.parts * sizeof *r.mixed);
 #pragma omp parallel num_threads(h->threads)

@@ -10,19 +10,23 @@
 #include "kernels/dropout.h"
 #include "kernels/kernels.h"
 #include "kernels/moments.h"
+#include "loader/base/memory.h"
 #include "loader/base/philox.h"
 #include "kernels/cpu/levels.h"
 #include "kernels/cpu/simd.h"
 
 /* ---- sums ---- */
 
-/* add adds y to x, and sum_squares returns the sum of squares of x in double, for n floats each. */
+/* sum_of sets sum = x + y, add adds y to x, and sum_squares returns the sum of squares of x in
+ * double, for n floats each. */
 
-static void add(float *x, const float *y, size_t n)
+SGT_INLINE void sum_of(float *sum, const float *x, const float *y, size_t n)
 {
     for (size_t i = 0; i < n; i += W)
-        vstore_upto(x + i, vload_upto(x + i, n - i) + vload_upto(y + i, n - i), n - i);
+        vstore_upto(sum + i, vload_upto(x + i, n - i) + vload_upto(y + i, n - i), n - i);
 }
+
+static void add(float *x, const float *y, size_t n) { sum_of(x, x, y, n); }
 
 typedef struct squares {
     vd low, high;
@@ -152,13 +156,8 @@ static inline void stream_end(void) {}
  * 2. */
 SGT_INLINE float normal_log(float u)
 {
-    uint32_t bits;
-    float f;
-    memcpy(&bits, &u, sizeof bits);
-    int32_t e = (int32_t)(bits - 0x3f3504f3u) >> 23;
-    bits -= (uint32_t)e << 23;
-    memcpy(&f, &bits, sizeof f);
-    f -= 1;
+    int32_t e = (int32_t)(to_bits(u) - 0x3f3504f3u) >> 23;
+    float f = from_bits(to_bits(u) - ((uint32_t)e << 23)) - 1;
     float z = f * f, k = (float)e, y = 7.0376836292e-2f;
     y = y * f - 1.1514610310e-1f;
     y = y * f + 1.1676998740e-1f;
@@ -238,12 +237,8 @@ static void normals(float *out, size_t n, const sgt_normals *d)
 static void embed(float *out, const int32_t *ids, const float *wte, const float *wpe, size_t row0,
                   size_t n, size_t T, size_t C)
 {
-    for (size_t i = 0; i < n; i++, out += C) {
-        const float *token = wte + (size_t)ids[i] * C, *place = wpe + (row0 + i) % T * C;
-        for (size_t c = 0; c < C; c += W)
-            vstore_upto(out + c, vload_upto(token + c, C - c) + vload_upto(place + c, C - c),
-                        C - c);
-    }
+    for (size_t i = 0; i < n; i++)
+        sum_of(out + i * C, wte + (size_t)ids[i] * C, wpe + (row0 + i) % T * C, C);
 }
 
 /* Return new^2 - old^2 in each lane. */
@@ -321,8 +316,7 @@ static void residual_layernorm(float *sum, float *out, float *mean, float *rstd,
                                float eps)
 {
     for (size_t i = 0; i < n; i++, sum += C, out += C, x += C, y += C) {
-        for (size_t c = 0; c < C; c += W)
-            vstore_upto(sum + c, vload_upto(x + c, C - c) + vload_upto(y + c, C - c), C - c);
+        sum_of(sum, x, y, C);
         row_normalize(out, &mean[i], &rstd[i], sum, w, b, C, eps);
     }
 }
