@@ -62,7 +62,7 @@ for mode in $modes; do
             for what in kill EIO; do # EIO disturbs the run that continues after the kill
                 disturbed $victim $changes:$what:$n
                 tries=$((tries + 1))
-                if [ "$code0 $code1" = '0 0' ]; then whole; else ended=$((ended + 1)); fi
+                if [ "$codes" = ' 0 0' ]; then whole; else ended=$((ended + 1)); fi
             done
             two 0 $make out
             same_folders out one-$mode
