@@ -21,10 +21,10 @@
 
 #define MAX_THREADS 1024
 #define TOKEN_BYTES 4  /* average bytes of text per token */
-#define UNPACKED 3     /* assumed ratio of a file's uncompressed size to its compressed size */
-#define VOCAB_ENTRY 28 /* approximate bytes per token in tokenizer.json */
-/* upper bound on the size in bytes of all output other than tokens: the vocabulary and the lists of
- * input files */
+#define UNPACKED 3     /* assumed ratio of the uncompressed to the compressed size of a file */
+#define VOCAB_ENTRY 28 /* approximate size in bytes of a token's entry in tokenizer.json */
+/* upper bound in bytes on the total size of the output files that hold no tokens: the vocabulary
+ * and the lists of input files */
 #define SMALL (64u << 20)
 
 /* ---- the options ---- */
@@ -76,8 +76,8 @@ int sgt_tokenize_given(sgt_tokenize_options *o, const sgt_tokenize_options *give
 /* ---- the disk ---- */
 
 /* Return the number of bytes that this user can still write to the file system of the output folder
- * `out`, which need not exist yet. Return SGT_NOT_KNOWN if `out` is NULL or the free space is
- * unknown. */
+ * `out`. The folder need not exist yet. Return SGT_NOT_KNOWN if `out` is NULL or if the free space
+ * cannot be determined. */
 static uint64_t free_bytes(const char *out)
 {
     struct statvfs f;
@@ -107,8 +107,8 @@ int sgt_space_lacks(const char *out, const sgt_dry_run_result *r, sgt_error *err
 
 /* ---- the inputs ---- */
 
-/* Set *documents to the number of rows of the Parquet file f, and *bytes to the size of its text
- * column. */
+/* Set *documents to the number of rows in the Parquet file f, and *bytes to the size in the file,
+ * in bytes, of the column that holds the text. */
 static int measure_rows(const sgt_corpus *c, const sgt_corpus_file *f, const sgt_stop *stop,
                         uint64_t *documents, uint64_t *bytes, sgt_error *err)
 {
@@ -121,13 +121,13 @@ static int measure_rows(const sgt_corpus *c, const sgt_corpus_file *f, const sgt
     return SGT_OK;
 }
 
-/* Estimate how many documents and tokens the corpus holds and how much disk space they need. Fill
- * in every field of *r except disk_free and begun. */
+/* Estimate how many documents and tokens the corpus holds and how much disk space the output needs.
+ * Set every field of *r except disk_free and begun. */
 static int estimate(sgt_dry_run_result *r, const sgt_tokenize_options *o, const sgt_corpus *c,
                     const sgt_vocab *v, sgt_error *err)
 {
-    /* maximum number of tokens per output file; layouts other than sgt's have one file per split,
-     * so any large number will do for them */
+    /* Maximum number of tokens per output file. Layouts other than SGT_LAYOUT_SGT write one file
+     * per split, however large, so for them the limit is a number that is never reached. */
     const double size = o->layout ? 1e18 : (double)sgt_pipeline_shard_tokens(o);
     double text = 0;
     int known = !o->special_eot; /* a file of text is one document */
@@ -141,15 +141,16 @@ static int estimate(sgt_dry_run_result *r, const sgt_tokenize_options *o, const 
         known &= !f->lines && !f->detect && !(f->rows && o->skip_bad);
         r->documents += documents;
         r->packed |= !sgt_corpus_sought(f) && !f->filter;
-        /* Estimate the size of the text in the file: its size on disk, times UNPACKED if it is
-         * compressed. Files that a filter reads are not enlarged, because formats such as PDF hold
-         * less text than their size. */
+        /* Estimate the size of the text in the file: the size on disk, times UNPACKED if the file
+         * is compressed. The size of a file that is read through a filter is not multiplied,
+         * because a PDF, for example, holds fewer bytes of text than the file has bytes. */
         text += (double)bytes * (sgt_corpus_sought(f) || f->filter ? 1 : UNPACKED);
     }
     const double tokens = ceil(text / TOKEN_BYTES);
     const uint64_t documents = known ? r->documents : 0;
-    /* number of additional copies of the shards that are on disk at some time during the run: one
-     * for temporary parts, and one if the shards are converted to another layout */
+    /* number of temporary copies of the tokens that the run may keep on disk besides the output:
+     * one if the output is made in parts that are joined later, and one if shards are converted to
+     * another layout */
     const uint64_t sets = (sgt_parts_wanted(o) ? 1u : 0u) + (o->layout ? 1u : 0u);
     r->tokens = (uint64_t)tokens;
     r->shards = (uint64_t)(ceil(tokens * (1 - o->val_fraction) / size) +
@@ -188,15 +189,16 @@ int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sg
                     sgt_error *err)
 {
     if (o->force || c->stream || (o->joined && o->rank) || sgt_out_is_begun(o->out)) return SGT_OK;
-    /* Skip the estimate, which would open every Parquet file, if the free space exceeds eight times
-     * the size of the inputs (plus SMALL): the output never needs that much. */
+    /* If the free space exceeds eight times the sum of the inputs' size and SMALL, skip the
+     * estimate: the output never needs that much space, and the estimate would open every Parquet
+     * file. */
     const uint64_t avail = free_bytes(o->out);
     if (avail == SGT_NOT_KNOWN || avail / 8 > c->bytes + SMALL) return SGT_OK;
     sgt_dry_run_result r;
     sgt_error why;
     int rc = estimate(&r, o, c, v, &why);
     if (rc == SGT_ESTOPPED) return sgt_fail(err, rc, "%s", why.text);
-    /* Ignore errors in the inputs here: the run reports an input's error when it reaches that
+    /* Ignore an error in an input here, because the run reports that error when it reaches the
      * input. */
     if (rc < 0) return SGT_OK;
     r.disk_free = avail;

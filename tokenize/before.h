@@ -1,14 +1,14 @@
-/* before.h: checks made before any work: the options of a call, and whether OUT fits on its disk.
- * sgt also estimates, from the sizes of the inputs, how many tokens they give and how much disk
- * space is needed (--dry-run).
+/* before.h: checks the options of a call, and whether the output will fit on its disk, before
+ * anything is read or written. For --dry-run, it also estimates, from the sizes of the inputs, how
+ * many tokens they hold and how much disk space is needed.
  *
  *     sgt_dry_run_result r;
  *     sgt_tokenize_options o = {.inputs = in, .input_count = n, .out = "out"};
  *     if (sgt_dry_run(&o, &r, &err) < 0) ...;
  *
  * The estimate is rough. It assumes that a token stands for four bytes of text, and that text is
- * three times as large as its compressed file. No text is read, only the metadata of Parquet
- * files. */
+ * three times as large as the compressed file that holds it. No text is read. The metadata of
+ * Parquet files is read. */
 #ifndef SGT_BEFORE_H
 #define SGT_BEFORE_H
 
@@ -20,29 +20,32 @@
 
 #define SGT_NOT_KNOWN UINT64_MAX
 
-/* Copy the caller's options *given to *o, and check them. The caller's struct may be of another
- * version. Unless result is NULL, check result->size, too. Return 0 or SGT_EUSAGE. */
+/* Copy the caller's options from *given to *o, and check the options. *given may have the size that
+ * the struct has in an older or newer version of the library. Unless `result` is NULL, also check
+ * result->size. Return 0 or SGT_EUSAGE. */
 int sgt_tokenize_given(sgt_tokenize_options *o, const sgt_tokenize_options *given,
                        const sgt_tokenize_result *result, sgt_error *err);
 
 typedef struct sgt_dry_run_result {
-    uint64_t files, bytes; /* files: number of input files; bytes: their total size on disk */
+    uint64_t files, bytes; /* number of input files, and their total size on disk in bytes */
     uint64_t skipped;      /* number of input files skipped because they are not text */
-    /* exact number of documents; SGT_NOT_KNOWN if counting them would need reading the inputs */
+    /* exact number of documents; SGT_NOT_KNOWN if the documents cannot be counted without reading
+     * the text of the inputs */
     uint64_t documents;
-    /* rough estimate of the number of tokens, including those of duplicate documents */
+    /* rough estimate of the number of tokens; includes the tokens of duplicate documents, even if
+     * --dedup would skip these documents */
     uint64_t tokens;
-    int packed; /* 1 if at least one input file is compressed (.gz, .zst) */
-    /* shards: number of shards; disk: size in bytes of the complete output folder */
+    int packed; /* 1 if an input file is compressed or Parquet; otherwise 0 */
+    /* estimated number of shards, and estimated size in bytes of the finished output folder */
     uint64_t shards, disk;
-    /* additional disk space in bytes that is needed only while the run lasts: for temporary parts
-     * (several ranks, --shuffle or --dedup), and for sgt's shards if they are converted to another
-     * layout */
+    /* additional disk space in bytes that is needed only during the run: for temporary copies of
+     * the tokens (with several ranks, --shuffle or --dedup), and for shards that are then converted
+     * to the layout of another program */
     uint64_t disk_meanwhile;
     /* free disk space in bytes for this user; SGT_NOT_KNOWN if no output folder is given */
     uint64_t disk_free;
-    /* 1 if the output folder already holds a set of shards, complete or not. Its disk space was
-     * checked when the set was begun, so sgt_space_lacks does not check it again. */
+    /* 1 if the output folder already holds a set of shards, complete or not; otherwise 0. If it is
+     * 1, sgt_space_lacks does not check the disk space, because the run that began the set did. */
     int begun;
 } sgt_dry_run_result;
 
@@ -50,18 +53,20 @@ typedef struct sgt_dry_run_result {
  * Standard input is refused with SGT_EUSAGE, because its size is unknown. */
 int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error *err);
 
-/* Check that the set of shards fits on the disk of the output folder. If it does not, return
- * SGT_EIO with a message that states both sizes. Nothing is checked, and the result is SGT_OK, if
+/* Check that the set of shards will fit on the disk of the output folder o->out. If it will not
+ * fit, return SGT_EIO with a message that states the space needed and the space that is free.
+ * Otherwise return SGT_OK. Nothing is checked, and the result is SGT_OK, if
  * - o->force is set,
  * - the output folder already holds a set,
  * - an input is standard input, or
- * - ranks are connected and this rank is not rank 0. */
+ * - several processes are connected (o->joined is set), and this process is not rank 0. */
 int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                     sgt_error *err);
 
-/* Return SGT_EIO if the run needs more disk space, by the estimate *r, than is free on the disk of
- * `out`. The message states both sizes. Otherwise return SGT_OK, even if the free space is unknown
- * or if the output folder already holds a set. */
+/* Return SGT_EIO if the run needs more disk space, according to the estimate *r, than is free on
+ * the disk of the output folder `out`. The error message states the space needed and the space that
+ * is free. Return SGT_OK if there is enough space, if the free space is unknown, or if the output
+ * folder already holds a set of shards. */
 int sgt_space_lacks(const char *out, const sgt_dry_run_result *r, sgt_error *err);
 
 #endif

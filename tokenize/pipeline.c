@@ -1,5 +1,6 @@
-/* pipeline.c: tokenizes the inputs into one set of shards in one process. Threads encode units of
- * text in parallel (units.h), and the calling thread writes them in the order of the text. */
+/* pipeline.c: tokenizes the inputs into one set of shards in one process. Worker threads encode
+ * units of text (about 256 KiB each; units.h) in parallel, and the calling thread writes the tokens
+ * of the units in the order of the text. */
 #include "tokenize/pipeline.h"
 
 #include <inttypes.h>
@@ -22,9 +23,9 @@ static int write_units(sgt_units *units, const sgt_tokenize_options *o, const sg
 {
     sgt_unit *u;
     int rc;
-    /* Report progress once before the first unit is tokenized. If this run resumes an earlier one,
-     * that report covers only what the earlier run did. The caller can subtract it to get this
-     * run's speed. */
+    /* Report progress once before the first unit is tokenized. If this run resumes an interrupted
+     * run, the first report covers only the work of the interrupted run. The caller can subtract
+     * that work to compute the speed of this run. */
     do {
         if (o->progress)
             o->progress(o->progress_ctx, sgt_record_read(r), c->stream ? 0 : c->bytes,
@@ -65,7 +66,7 @@ uint64_t sgt_pipeline_shard_tokens(const sgt_tokenize_options *o)
     return o->shard_tokens ? o->shard_tokens : SHARD_TOKENS;
 }
 
-/* Fill in the counts of *r from the manifest m. */
+/* Set the counts in *r from the manifest m of a set of shards. */
 static void fill_counts(sgt_tokenize_result *r, const sgt_manifest *m)
 {
     r->tokens = m->tokens;
@@ -104,8 +105,8 @@ int sgt_pipeline_check(const sgt_manifest *m, const sgt_corpus *c, const sgt_tok
                     100 * o->val_fraction, r.documents);
 }
 
-/* Convert the set of shards that m describes to the requested layout, and describe the new files in
- * *laid_out. */
+/* Convert the shards that the manifest m describes to the layout r->layout, and describe the
+ * converted files in the manifest *laid_out. */
 static int lay_out(const sgt_out *out, const sgt_manifest *m, const sgt_out_request *r,
                    sgt_manifest *laid_out, sgt_error *err)
 {
@@ -123,8 +124,8 @@ int sgt_pipeline_publish(sgt_out *out, sgt_manifest *m, const sgt_out_request *r
 {
     sgt_manifest laid_out = {0};
     const sgt_manifest *all = r->layout ? &laid_out : m;
-    /* r keeps ownership of the string, so m->options is reset to NULL before this function
-     * returns */
+    /* the string still belongs to r, so m->options is reset to NULL before this function returns;
+     * otherwise, freeing m would free the string */
     m->options = (char *)r->set_options;
     snprintf(m->vocabulary, sizeof m->vocabulary, "%s", sgt_vocab_name(r->vocab));
     m->fingerprint = sgt_vocab_fingerprint(r->vocab);
@@ -139,7 +140,8 @@ int sgt_pipeline_publish(sgt_out *out, sgt_manifest *m, const sgt_out_request *r
     return rc;
 }
 
-/* Tokenize into an output folder that this run has claimed, and publish the set. */
+/* Tokenize the inputs into an output folder that this run has claimed, and publish the complete set
+ * of shards in the folder. */
 static int fill_out(sgt_out *out, const sgt_tokenize_options *o, const sgt_out_request *request,
                     sgt_tokenize_result *result, sgt_error *err)
 {
@@ -183,11 +185,13 @@ int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_out_request *r,
         result->already_done = rc == SGT_OK;
     } else if (rc == 0) {
         rc = fill_out(&out, o, r, result, err);
-        /* If another run has taken over the output folder, it has removed this run's files, which
-         * may have caused the error. In that case, report the takeover as the cause. */
+        /* The error may have occurred because another run has taken over the output folder and
+         * removed the files of this run. If the folder was taken over, report that instead of the
+         * error. */
         if (rc < 0) (void)sgt_out_check(&out, err);
-        /* Keep the files if the set is complete, if the journal records complete shards, or if the
-         * run was stopped cleanly. */
+        /* Keep the files in the output folder if the set is complete, if the journal records
+         * at least one complete shard, or if a stop was requested and no input is standard
+         * input. */
         int keep = rc == 0 || !sgt_journal_empty(out.journal) ||
                    (rc == SGT_ESTOPPED && !r->corpus->stream);
         sgt_out_release(&out, keep);

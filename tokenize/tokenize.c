@@ -1,6 +1,7 @@
 /* tokenize.c: implements sgt_tokenize: checks the options, lists the inputs, checks the disk space,
- * and writes the set of shards. A set is written either by this process alone (pipeline.c), or in
- * parts that are joined at the end (parts/). */
+ * and writes the set of shards. The set is either written directly by this process (pipeline.c), or
+ * written in parts, usually by several processes, that are joined at the end (the folder
+ * parts/). */
 #include "tokenize/sgt_tokenize.h"
 
 #include <jansson.h>
@@ -19,8 +20,9 @@
 #include "tokenize/pipeline.h"
 #include "tokenize/vocab/vocab.h"
 
-/* Return the options that change the output, as JSON text allocated with malloc. The percentage of
- * --split has at most 15 digits, because a double represents every number of 15 digits. */
+/* Return the options that change the output, as a JSON string allocated with malloc. The percentage
+ * of --split is printed with 15 significant digits, so that a percentage of up to 15 digits is
+ * printed as the user wrote it. */
 static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
 {
     static const char *const formats[] = {"auto", "text", "jsonl"}, *const invalid[] = {
@@ -33,8 +35,8 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
                           "shard_tokens", (json_int_t)sgt_pipeline_shard_tokens(o), "special",
                           o->special_eot ? "eot" : "none", "invalid_utf8", invalid[o->invalid_utf8],
                           "binary", o->binary == SGT_BINARY_KEEP ? "keep" : "skip");
-    /* `bad` becomes nonzero if memory runs out. In this case, no text is returned, because a text
-     * that lacks some options would be mistaken for the text of a run with other options. */
+    /* nonzero after memory has run out; NULL is then returned, because a string that lacks an
+     * option would look like the string of a run without that option */
     int bad = 0;
     if (o->special_eot) bad |= json_object_set_new(j, "special_revision", json_integer(2));
     if (v->normalize > SGT_NORMALIZE_NONE)
@@ -82,15 +84,17 @@ int sgt_tokenize(const sgt_tokenize_options *given, sgt_tokenize_result *result,
     const double began = sgt_now();
     int kept = 0, rc = sgt_tokenize_given(&o, given, result, err);
     if (rc < 0) return rc;
-    /* copy of the options for messages that would be the same on every rank: only rank 0 prints
-     * them */
+    /* `alike` is a copy of the options in which all ranks except rank 0 have no notice function. It
+     * is used for calls whose notices are the same on every rank, so that only rank 0 prints
+     * them. */
     alike = o;
     if (o.joined && o.rank) alike.notice.say = NULL;
     if ((rc = sgt_vocab_of(&v, &o, err)) == 0 && (rc = sgt_corpus_list(&c, &alike, err)) == 0) {
         sgt_vocab_say(v, &alike.notice);
-        /* A text file's split is a hash of its name. If this would leave a split empty, choose a
-         * file for it. But with special_eot, <|endoftext|> in the text divides files into
-         * documents, so file names do not determine the documents' splits. */
+        /* A hash of a text file's name decides whether the file is used for training or validation.
+         * If this would leave one of these splits empty, choose a file for that split. With
+         * special_eot, do not choose one, because <|endoftext|> in the text divides files into
+         * documents, and the file name alone does not decide the split of each document. */
         kept = !o.special_eot && sgt_text_feed_choose(c, o.val_fraction);
         rc = tokenize_into(&o, &alike.notice, c, v, &r, err);
     }
@@ -99,8 +103,9 @@ int sgt_tokenize(const sgt_tokenize_options *given, sgt_tokenize_result *result,
                                "moved to training (each file is assigned by a hash of its path)");
     sgt_vocab_free(v);
     sgt_corpus_free(c);
-    /* Until here, r.seconds is minus the time that this run waited for other owners of the output
-     * folder. The sum is the elapsed time without that wait. */
+    /* Before this line, r.seconds is negative or 0: the time spent waiting for another process that
+     * owned the output folder was subtracted from it. Adding the elapsed time therefore gives the
+     * duration of the call without that wait. */
     r.seconds += sgt_now() - began;
     if (result) sgt_struct_write(result, &r, sizeof r);
     return rc;
