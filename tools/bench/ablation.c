@@ -1,15 +1,15 @@
-/* ablation.c: the subcommand `sgt-bench ablation`, which measures how much each training technique
- * gains on the user's own data and machine. The techniques are switched on one after another. Each
- * row of the table has the time of a training step with one more technique than the row above
- * it. */
+/* ablation.c: the subcommand `sgt-bench ablation`, which measures how much faster each training
+ * technique makes a training step, on the user's own data and machine. Row t of the printed table
+ * is the time of a step with the first t + 1 techniques switched on, so each row shows the gain of
+ * one more technique. */
 #include <math.h>
 #include <stdio.h>
 
 #include "tools/bench/bench.h"
 #include "tools/cli/talk.h"
 
-/* Indices in the array `techniques`. Only the techniques that the code treats specially have a name
- * here. TECHNIQUES is the number of all techniques. */
+/* Indices in the array `techniques`. A technique has a name here only if the code treats it
+ * specially. TECHNIQUES is the number of all techniques. */
 typedef enum technique {
     TECHNIQUE_TEXT,
     TECHNIQUE_COLD,
@@ -28,10 +28,10 @@ static const char *const names[] = {"text",   "cold", "mmap",  "preload",   "sim
 /* the techniques, in the order in which they are switched on */
 static const struct {
     const char *about;
-    const char *not_on_cpu; /* reason why the technique cannot be measured on a CPU; NULL: it can */
-    /* field: byte offset in sgt_config of the int that switches the technique on; 0: make_config
-     * does it instead. value: value of that int in the row of this technique and in all later
-     * rows */
+    const char *not_on_cpu; /* reason why a CPU cannot measure the technique; NULL if a CPU can */
+    /* `field` is the byte offset in sgt_config of the int that switches the technique on, or 0 if
+     * make_config switches it on with other code. `value` is what that int is set to in the row of
+     * this technique and in all later rows. */
     size_t field;
     int value;
 } techniques[] = {
@@ -102,22 +102,23 @@ static const sgt_program program = {
                 "  sgt-bench ablation --data out/ --rows text,preload,tied --steps 30\n"
                 "  sgt-bench ablation --data out/ --device cuda"};
 
-/* State of the subcommand. Row t of bench.rows is for technique t. If it cannot be measured, the
- * row's member `why` is the reason. */
+/* State of the subcommand. bench.rows[t] is the row of technique t. If the technique cannot be
+ * measured, bench.rows[t].why is the reason. */
 static struct {
-    sgt_loader *set; /* loader that only lists the shards; no batches are drawn from it */
+    sgt_loader *set; /* loader that is used only to list the shards, not to draw batches */
     uint32_t wanted; /* bit t: row t is to be measured */
     size_t rounds;
-    /* 1: if memory runs out, fail instead of halving the batch size, because the user has set it or
-     * because an earlier row has fitted into memory with it */
+    /* 1 if the batch size must not change when memory runs out, because the user has set it or
+     * because an earlier row was measured with it. Otherwise 0: the batch size is halved */
     int fits;
     json_t *last; /* figures of the last step */
 } state;
 
 /* ---- what a row is ---- */
 
-/* Return the training options of row t, in which techniques 0 ... t are switched on. They include
- * techniques without a row that the user asked for, but no technique that cannot be measured. */
+/* Return the training options for row t: techniques 0 ... t are switched on, except those that
+ * cannot be measured on this device or with this data. Techniques that the user excluded from the
+ * table with --rows are switched on, too. */
 static sgt_config make_config(size_t t)
 {
     sgt_config c = bench_config;
@@ -128,21 +129,21 @@ static sgt_config make_config(size_t t)
     for (size_t k = 0; k <= t; k++)
         if (techniques[k].field && !bench.rows[k].why[0])
             *(int *)(void *)((char *)&c + techniques[k].field) = techniques[k].value;
-    /* Split the batch into micro-batches of equal size. Their number is 2, or the next larger
-     * number that divides the batch size */
+    /* Split the batch into c.accum micro-batches of equal size. Start with 2 micro-batches, and
+     * increase the number until it divides the batch size. */
     if (t >= TECHNIQUE_ACCUM && c.batch > 1) c.accum = 2;
     while (c.batch % c.accum) c.accum++;
     c.batch /= c.accum;
-    /* mark the reader as the user's own choice: otherwise training would replace preload by mmap if
-     * memory is short */
+    /* mark the reader as set by the user, because training would otherwise use mmap instead of
+     * preload if memory is short */
     c.given[SGT_SET_LOADER] = 1;
     return c;
 }
 
 /* ---- which rows there are ---- */
 
-/* Leave out technique t, which cannot be measured for the reason `why`. If --rows names it, return
- * SGT_EUNSUPPORTED instead. */
+/* Skip technique t, which cannot be measured for the reason `why`, and return SGT_OK. If the user
+ * named the technique in --rows, return SGT_EUNSUPPORTED instead. */
 static int leave_out(int t, const char *why, sgt_error *err)
 {
     snprintf(bench.rows[t].why, sizeof bench.rows[t].why, "%.319s", why);
@@ -152,9 +153,9 @@ static int leave_out(int t, const char *why, sgt_error *err)
     return SGT_OK;
 }
 
-/* Leave out the techniques that this device or the data does not support. These include
- * TECHNIQUE_COLD if the shards cannot be evicted from the page cache, and TECHNIQUE_TEXT if the
- * data does not use GPT-2's vocabulary. */
+/* Skip the techniques that this device or the data does not support. For example, TECHNIQUE_COLD is
+ * skipped if the shards cannot be evicted from the page cache, and TECHNIQUE_TEXT if the data does
+ * not use GPT-2's vocabulary. */
 static int choose_rows(sgt_error *err)
 {
     sgt_error cold = {0};
@@ -206,8 +207,8 @@ static int measure_row(size_t t, json_t **figures, sgt_error *err)
     if (t == TECHNIQUE_ACCUM && *batch == 1)
         return leave_out((int)t, "a batch of one row cannot be split into micro-steps", err);
     int rc = measure_step(t, &all, err);
-    /* If the first row does not fit into memory, halve the batch size until it does. The first row
-     * needs the most memory, so all later rows then fit, too. */
+    /* If the first row runs out of memory, halve the batch size until it fits. No later row needs
+     * more memory than the first, so all later rows fit with the same batch size. */
     while (rc == SGT_ENOMEM && bench_on_cuda() && !state.fits && *batch > 1) {
         *batch /= 2;
         rc = measure_step(t, &all, err);
@@ -230,9 +231,9 @@ static int measure_row(size_t t, json_t **figures, sgt_error *err)
 /* ---- results ---- */
 
 /* Add two speed-ups to a row's result: its speed relative to `above`, the nearest measured row
- * above it, and relative to the first row. (The first row is compared with itself.) Each row is
- * measured in several rounds, which gives a range of times. If the ranges of this row and of
- * `above` overlap, the difference may be noise. With a single round, this is unknown. */
+ * above it, and its speed relative to the first row. (For the first row, the second speed-up is 1.)
+ * With several rounds, also add the range of the row's times over all rounds. If the ranges of this
+ * row and of `above` overlap, the difference between the two rows may be noise. */
 static void compare(const bench_row *row, const json_t *above, const json_t *first)
 {
     json_t *result = row->result, *round;

@@ -1,6 +1,6 @@
-/* bench.c: functions that the subcommands share. They run a subcommand (parse options, measure,
- * print a JSON document or a table), choose default values, run work on threads, and control the
- * page cache. */
+/* bench.c: functions that the subcommands of sgt-bench share. They run a subcommand (parse its
+ * options, measure, print a JSON document or a table), choose default values, run work on several
+ * threads, and load files into the page cache or evict them from it. */
 #include "tools/bench/bench.h"
 
 #include <assert.h>
@@ -91,8 +91,9 @@ bench_row *bench_add(json_t *about)
     return r;
 }
 
-/* Summarize the figures of a row over all its turns, and add the summary to its result. A figure
- * that is a real number becomes its median; any other value is taken from the last turn. */
+/* Summarize a row's figures over all turns (repeated measurements), and add the summary to the
+ * row's result. For a figure that is a real number, the summary is the median; for any other value,
+ * it is the value of the last turn. */
 static void take_medians(bench_row *r)
 {
     double x[BENCH_TURNS];
@@ -194,8 +195,8 @@ int bench_words(uint32_t *chosen, const char *option, const char *list, const ch
 
 enum { CELL = 33 }; /* bytes of a cell's text */
 
-/* Return the text of a row's cell in column c, written into buf. If row is NULL, return the
- * column's heading. */
+/* Return the text of a row's cell in column c. The text may be written into buf. If `row` is NULL,
+ * return the column's heading. */
 static const char *format_cell(char buf[CELL], const json_t *row, const bench_column *c)
 {
     const json_t *v = json_object_get(row, c->key);
@@ -208,7 +209,8 @@ static const char *format_cell(char buf[CELL], const json_t *row, const bench_co
     return buf;
 }
 
-/* Return the width of a column in characters. Return 0 if no row has the column's field. */
+/* Return the width of a column in characters, or 0 if no row has the field that the column
+ * shows. */
 static int column_width(const json_t *rows, const bench_column *c)
 {
     char buf[CELL];
@@ -277,13 +279,13 @@ int bench_choose_device(sgt_error *err)
 
 /* ---- work on several threads ---- */
 
-/* minimum time in seconds between two readings of the clock. A reading takes 25 ns, which would
- * distort the measurement of shorter units of work */
+/* minimum time in seconds between two readings of the clock. Each reading takes about 25 ns, so
+ * readings after every short unit of work would distort the measurement */
 #define CLOCK_EVERY 20e-6
 
-/* The state of one thread of bench_run. thread: index of the thread; rc, err: result of its last
- * unit of work; units: number of units of work done; from: time at which the thread started; to:
- * time at which it last read the clock. */
+/* State of one thread of bench_run. `thread` is the thread's index. `rc` and `err` are the result
+ * of its last unit of work, and `units` is the number of units it has done. `from` is the time at
+ * which the thread started, and `to` the time at which it last read the clock. */
 typedef struct worker {
     int thread, rc;
     uint64_t units;
@@ -351,18 +353,18 @@ double bench_median(double *x, size_t n)
 
 /* ---- the page cache ---- */
 
-/* maximum number of attempts to evict the pages of a file. Each CPU keeps recently used pages in
- * its own list, and the first attempt may fail to evict those */
+/* maximum number of attempts to evict the pages of a file. More than one may be needed: each CPU
+ * keeps a list of recently used pages, and an attempt does not evict pages in these lists */
 #define TRIES 5
 
-/* Evict the pages of a mapped file from the page cache. Return SGT_EUNSUPPORTED if some stay, or if
- * that cannot be determined: for files that the caller neither owns nor may write to, mincore
- * reports every page as cached (since Linux 5.2). */
+/* Evict the pages of a mapped file from the page cache. Return SGT_EUNSUPPORTED if mincore still
+ * reports some pages as cached. Since Linux 5.2, mincore reports all pages as cached if the caller
+ * neither owns the file nor may write to it. */
 static int evict_pages(int fd, void *map, size_t bytes, const char *path, sgt_error *err)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page;
     size_t cached = pages;
-    /* one byte per page, whose lowest bit is 1 if the page is cached */
+    /* one byte per page of the file; its lowest bit is 1 if the page is cached */
     unsigned char *there = malloc(pages + 1);
     int rc = there ? SGT_OK : sgt_fail_memory(err, path);
     for (int i = 0; cached && i < TRIES && rc == SGT_OK; i++) {

@@ -1,7 +1,7 @@
-/* kernels.c: the subcommand `sgt-bench kernels`, which times kernels of a training step separately,
- * on CUDA. These are every matrix product of a GPT-2 step, with every possible epilogue, and the
- * causal attention of one layer. A product is the forward pass, the gradient of the input, or the
- * gradient of the weight. libsgt-cuda.so does the timing. */
+/* kernels.c: the subcommand `sgt-bench kernels`, which times CUDA kernels of a training step one by
+ * one. It times all matrix products of a GPT-2 step, each with every epilogue (operation fused into
+ * the product) that applies to it, and the causal attention of one layer. libsgt-cuda.so does the
+ * timing. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "tools/cli/talk.h"
 #include "train/device.h"
 
-/* size of the square matrix product, M = N = K; its three matrices take 400 MB in 16 bits */
+/* size of the square matrix product, M = N = K; its three 16-bit matrices take 400 MB in total */
 enum { SIDE = 8192 };
 
 static struct {
@@ -49,11 +49,11 @@ static const sgt_program program = {
         "  sgt-bench kernels --kind gemm --layer head --device cuda\n"
         "  sgt-bench kernels --kind attention --device cuda --batch-size 64 --seq-len 1024"};
 
-/* A kernel. Each kernel is one row of the table, except the first one, the square matrix product:
- * its speed is printed as the device's peak speed. */
+/* A kernel to time. Each kernel is one row of the table, except the first, which is a large square
+ * matrix product: its speed is printed as the device's peak speed. */
 typedef struct kernel_line {
-    /* shape and number formats of the matrix product; m = 0: the kernel is not a matrix product but
-     * attention */
+    /* shape and number formats of the matrix product; product.m is 0 if the kernel is attention and
+     * not a matrix product */
     sgt_cuda_gemm_shape product;
     sgt_attention attention; /* implementation */
     int backward;            /* pass of attention */
@@ -61,12 +61,13 @@ typedef struct kernel_line {
 } kernel_line;
 
 static struct {
-    sgt_backend_options options; /* options of the training step to which the kernels belong */
+    sgt_backend_options options; /* options of the training step whose kernels are timed */
     kernel_line lines[BENCH_ROWS];
     const sgt_cuda_library *lib;
     sgt_cuda_device d;
     sgt_cuda_gemms *gemms;
-    sgt_cuda_attention_times times; /* times of the attention that was measured last */
+    /* times of the attention implementation that was measured last */
+    sgt_cuda_attention_times times;
 } state;
 
 /* ---- which kernels ---- */
@@ -79,7 +80,8 @@ static void add_product(const char *layer, const char *pass, sgt_cuda_gemm_shape
     const sgt_precision precision = state.options.precision;
     static const sgt_cuda_type types[] = {SGT_F32, SGT_F32, SGT_BF16, SGT_F16};
     static const char *const epilogues[] = {"none", "bias", "gelu", "dgelu"};
-    /* --layer does not apply to the first row, the square matrix product */
+    /* skip products of other layers than --layer, but never the first product, which gives the peak
+     * speed */
     if (bench.count && strcmp(o.layer, "all") != 0 && strcmp(o.layer, layer) != 0) return;
     s.lda = s.trans_a ? s.m : s.k;
     s.ldb = s.trans_b ? s.k : s.n;
@@ -95,9 +97,10 @@ static void add_product(const char *layer, const char *pass, sgt_cuda_gemm_shape
                         (json_int_t)s.k));
 }
 
-/* Add the three matrix products of a linear layer: forward y (N, out) = x (N, in) W (in, out), and
- * backward dx = dy W^T and dW += x^T dy. Some are also added with the operation that is fused into
- * them: GELU into fc's forward product, and GELU's gradient into fcproj's dx. */
+/* Add the matrix products of a linear layer: the forward product y (N, out) = x (N, in) W (in,
+ * out), and the backward products dx = dy W^T and dW += x^T dy. Also add the variants with a fused
+ * operation: the forward product with bias and, for layer fc, with GELU; for layer fcproj, dx with
+ * the gradient of GELU. */
 static void add_linear(const char *layer, size_t in, size_t out)
 {
     size_t N = rows_of();
@@ -112,13 +115,13 @@ static void add_linear(const char *layer, size_t in, size_t out)
     add_product(layer, "dw", weight, SGT_EPILOGUE_NONE);
 }
 
-/* Add the square matrix product, whose speed counts as the device's peak, and all matrix products
+/* Add the square matrix product, whose speed is taken as the device's peak, and all matrix products
  * of a training step. */
 static void add_products(void)
 {
     size_t C = state.options.model.channels, N = rows_of(), S = SIDE;
-    /* V: number of columns of the output head's matrix product, which is the vocabulary size
-     * rounded up to a multiple of 64 */
+    /* number of columns of the output head's matrix product: the vocabulary size, rounded up to a
+     * multiple of 64 */
     size_t V = ((size_t)state.options.model.vocab + 63) / 64 * 64;
     add_product("peak", "", (sgt_cuda_gemm_shape){.m = S, .n = S, .k = S}, SGT_EPILOGUE_NONE);
     add_linear("qkv", C, 3 * C);
@@ -133,10 +136,10 @@ static void add_products(void)
                 SGT_EPILOGUE_NONE);
 }
 
-/* Add two rows for one implementation of attention: its forward and its backward pass. Their speed
- * in FLOP/s is computed from the floating-point operations of matrix products only. Per head, the
- * forward pass counts as two products with a (T, T) matrix, and the backward pass as five. Half of
- * each product counts, because the causal mask makes the other half unnecessary. */
+/* Add two rows for one implementation of attention, one for the forward pass and one for the
+ * backward pass. FLOP/s are computed from the matrix products only. Per head, the forward pass has
+ * two products with a (T, T) matrix, and the backward pass has five. Only half of each product
+ * counts, because the causal mask makes the other half unnecessary. */
 static void add_attention(const char *name, sgt_attention attention)
 {
     double product = (double)rows_of() * state.options.seq * state.options.model.channels;
@@ -150,13 +153,14 @@ static void add_attention(const char *name, sgt_attention attention)
 
 /* ---- times ---- */
 
-/* Time the matrix product of row i, with the algorithm that the GEMM library plans for it. */
+/* Time the matrix product of row i, using the algorithm that the GEMM library chooses for it. */
 static int take_product(size_t i, json_t **figures, sgt_error *err)
 {
     const sgt_cuda_gemm *p;
     bench_row *r = &bench.rows[i];
     if (i == 0 && state.d.available <= (uint64_t)8 << 30)
-        return SGT_OK; /* there is not enough memory for the square matrix product */
+        /* skip the square matrix product, because there is not enough memory for it */
+        return SGT_OK;
     int rc = state.lib->gemm.plan(&p, state.gemms, &state.lines[i].product, err);
     if (rc < 0 && rc != SGT_EUNSUPPORTED) return rc;
     double ms = rc == SGT_OK ? (double)state.lib->gemm.ms(p) : 0;
@@ -166,10 +170,10 @@ static int take_product(size_t i, json_t **figures, sgt_error *err)
     return SGT_OK;
 }
 
-/* Measure row i, which is a matrix product or one pass of attention. The two passes of attention
- * are timed together, in a backend with one layer and a tiny vocabulary, so that all other work is
- * small. If the implementation is unsupported or does not fit into memory, both passes are skipped
- * for that reason. */
+/* Measure row i, which is a matrix product or one pass of attention. The forward and backward
+ * passes of attention are timed together, in a model with one layer and a tiny vocabulary, so that
+ * other work takes little time. If the implementation is unsupported or runs out of memory, both of
+ * its rows are skipped. */
 static int measure_row(size_t i, json_t **figures, sgt_error *err)
 {
     const kernel_line *l = &state.lines[i];
@@ -213,7 +217,8 @@ static void to_json(json_t *top)
 {
     json_t *results = json_array();
     const sgt_backend_options *k = &state.options;
-    /* the first matrix product gives the peak speed, unless --kind is attention */
+    /* 1 if the first row is the square matrix product, which gives the peak speed; 0 with --kind
+     * attention */
     int has_peak = bench.count && state.lines[0].product.m;
     double square = has_peak ? bench_get(bench.rows[0].result, "us") : 0;
     double peak = square > 0 ? state.lines[0].flops / square * 1e6 : state.times.peak_flops;

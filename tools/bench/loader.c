@@ -1,9 +1,8 @@
-/* loader.c: the subcommand `sgt-bench loader`, which compares the readers with each other, with
- * `memcpy` of the same windows, and with other programs.
- *
- * Time is divided into turns. In each turn, every reader and every other program is measured for
- * one short slice of time, so that a change in the machine's speed affects all of them alike. Each
- * thread writes all its batches into the same buffer. */
+/* loader.c: the subcommand `sgt-bench loader`, which compares the speed of the loader's readers
+ * with each other, with `memcpy` of the same windows, and with other programs. The measurement is
+ * divided into turns. In each turn, every reader and every other program is measured for one short
+ * time slice, so that a change in the machine's speed affects all of them alike. Each thread writes
+ * all its batches into the same buffer. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,22 +75,25 @@ static const sgt_program program = {
                 "  sgt-bench loader out/ --peer python3"};
 
 /* Values of loader_row.maker, which states what a row of the table measures. Values below
- * SGT_READERS are readers of the loader (sgt_reader); these are the others. */
+ * SGT_READERS stand for the loader's readers (sgt_reader). This enum has the remaining values. */
 enum {
-    MEMCPY = SGT_READERS, /* memcpy, which copies the windows that a reader would copy */
-    /* fio, which reads as many bytes from the disk as a reader would, and discards them */
+    MEMCPY = SGT_READERS, /* memcpy of the windows that a reader would copy */
+    /* the program fio, which reads as many bytes from the disk as a reader would, and discards
+     * them */
     FIO,
     PYTHON /* PYTHON + i: peers[i] */
 };
 static int is_reader(int maker) { return maker < SGT_READERS; }
 static int is_python(int maker) { return maker >= PYTHON; }
 
-/* BYTES: value of loader_row.output for fio, which reads bytes but outputs no ids; it is printed as
- * "-". output_words has the names of the other outputs, in the order of sgt_output */
+/* BYTES is the value of loader_row.output for fio, which reads bytes but outputs no ids; it is
+ * printed as "-". output_words has the names of the other values of loader_row.output, in the order
+ * of sgt_output. */
 enum { BYTES = SGT_OUTPUTS };
 static const char *const output_words[] = {"u16", "i32", "i64", "i32-rows", NULL};
 
-/* Other loaders, which tests/peers/loaders.py runs. `peer` is the loader's name in that script. */
+/* Data loaders in Python that are measured for comparison; tests/peers/loaders.py implements them.
+ * `name` is printed in the table, and `peer` is the loader's name in loaders.py. */
 static const struct {
     const char *name, *peer;
     int output;
@@ -108,10 +110,10 @@ static const char *name_of(int maker)
 }
 
 /* Where the set's data is before a row of the table is measured:
- * - COLD: not in the page cache, so the disk is read
+ * - COLD: not in the page cache, so a reader reads from the disk
  * - CACHED: in the page cache, but not yet mapped into this process, as in the first epoch
  * - MAPPED: in the page cache, with all pages mapped, as in later epochs
- * - WARM: for all other rows that do not read the disk
+ * - WARM: in memory, for readers and programs for which mapping makes no difference
  *
  * Only the reader `mmap` has rows in the states CACHED and MAPPED. */
 typedef enum set_state { WARM, MAPPED, CACHED, COLD } set_state;
@@ -120,56 +122,59 @@ static const char *const state_names[] = {"warm", "mapped", "cached", "cold"};
 /* What a row of the table measures. */
 typedef struct loader_row {
     int maker, output, threads;
-    /* 1: a plain loop fills the batches, one token at a time; 0: the reader fills them */
+    /* 1 if a plain loop fills the batches, one token at a time; 0 if the loader's fastest
+     * implementation does */
     int plain;
     set_state pass;
 } loader_row;
 
-/* A source of batches, which all threads share during a slice (a short timed interval). It is
- * either a loader with the reader to be measured, or, if `windows` is set, the `memcpy` source. The
- * latter copies windows from a buffer as large as the set, in the order in which a loader would
- * draw them. The buffer's contents are arbitrary, because values do not affect the speed. It is in
- * huge pages that are already mapped, so `memcpy` shows how fast a loader could be at best. */
+/* A source of batches, which all threads share during a slice (a short timed interval). If
+ * `windows` is NULL, the source is a loader that uses the reader to be measured. Otherwise, it is
+ * the `memcpy` source, which copies windows from a buffer as large as the set, in the order in
+ * which a loader would draw them. Values do not affect the speed, so the buffer's contents are
+ * arbitrary. The buffer is in huge pages that are already mapped, so `memcpy` shows the highest
+ * speed that a loader could reach. */
 typedef struct drawer {
     sgt_loader *loader;
     uint64_t epoch;       /* number of windows in an epoch */
     sgt_cursor **cursors; /* (threads) */
-    char *buffers;        /* one batch buffer of batch_bytes() bytes for each thread */
+    char *buffers;        /* one batch buffer of batch_bytes() bytes per thread */
     int output, threads;
     uint64_t next; /* first batch of the next slice */
     double opened_s;
     const char **windows; /* (WINDOWS) */
-    /* buffer from which `memcpy` copies. It is as large as the set's tokens, or smaller if too
-     * little memory is free */
+    /* buffer from which `memcpy` copies; it is as large as the set's tokens, or smaller if there is
+     * too little free memory */
     sgt_arena memory;
 } drawer;
 
 static struct {
-    /* The rows of the table. The first `main_count` rows are measured together, in alternating
-     * turns. The other rows measure mmap in the state COLD. They come last because they evict the
-     * set from the page cache. */
+    /* What each row of the table measures. The first `main_count` rows are measured together, in
+     * alternation. The remaining rows measure mmap in the state COLD. They come last because they
+     * evict the set from the page cache. */
     loader_row rows[BENCH_ROWS];
     size_t main_count;
     sgt_loader_options options; /* of `set` */
-    sgt_loader *set; /* loader that only lists the shards; no batches are drawn from it */
+    sgt_loader *set; /* loader that is used only to list the shards, not to draw batches */
     sgt_loader_info info;
-    /* The set is opened many times, with several readers, but the notices about it are printed only
-     * once. speaker: reader with which they are printed; spoke: 1 once they have been printed */
+    /* The set is opened many times, with several readers, but notices about the set are printed
+     * only once: when the reader `speaker` opens it for the first time. `spoke` is nonzero after
+     * that. */
     int speaker, spoke;
     /* the current measurement */
     double seconds; /* seconds of a slice */
-    int warm_up;    /* 1: this turn is a warm-up, and its figures are ignored */
-    /* drawers[maker]: source of batches that stays open between turns. Only `memcpy` and readers
-     * that are measured in the state WARM or MAPPED have one */
+    int warm_up;    /* 1 during the warm-up turn, whose figures are discarded */
+    /* sources of batches that stay open between turns, indexed by loader_row.maker. Only `memcpy`
+     * and readers measured in the state WARM or MAPPED have an open source here */
     drawer drawers[MEMCPY + 1];
     int fits; /* 1: all shards fit into the page cache */
-    /* number of rows, counted from the start of the first epoch, that slices in the state COLD have
-     * already drawn. The next COLD slice begins after them, so that no row is read from the disk
-     * twice */
+    /* number of rows that slices in the state COLD have already drawn, counted from the start of
+     * the first epoch. The next COLD slice continues after these rows, so that no row is read from
+     * the disk twice */
     uint64_t cold_rows;
     bench_script script; /* loaders.py */
     bench_child *python; /* NULL: not started */
-    json_t *versions; /* versions of numpy, torch and fio, as these programs have reported them */
+    json_t *versions;    /* versions of numpy, torch and fio, as reported by these programs */
 } state;
 
 /* Figures of a row in one turn. */
@@ -179,7 +184,7 @@ typedef struct loader_slice {
 
 /* ---- what is read ---- */
 
-/* Open the set with reader `reader`, for rows of o.seq tokens. */
+/* Open the set with the given reader (an sgt_reader), for rows of o.seq tokens. */
 static int open_loader(sgt_loader **l, int reader, sgt_notice notice, sgt_error *err)
 {
     sgt_loader_options options = state.options;
@@ -191,9 +196,8 @@ static int open_loader(sgt_loader **l, int reader, sgt_notice notice, sgt_error 
     return sgt_loader_open(l, &options, err);
 }
 
-/* Open a loader that lists the shards. Shards of fewer than two tokens are skipped, because they
- * cannot hold a row. If no shard is long enough for the default row length, as in the small set of
- * a new user, shorten o.seq. */
+/* Open a loader that lists the shards. If no shard is long enough for a row of the default length,
+ * halve o.seq until one is: a new user's set may be small. */
 static int find_shards(sgt_error *err)
 {
     state.options = (sgt_loader_options){.size = sizeof state.options,
@@ -223,8 +227,8 @@ static size_t id_bytes(void) { return state.set->set.width; }
 
 /* ---- the rows of the table ---- */
 
-/* The table has room for all rows that can be added: memcpy, each reader with each output, mmap in
- * two more states, the plain loop, fio, and the other programs. */
+/* Check that the table has room for the largest number of rows: memcpy, each reader with each
+ * output, mmap in two more states, the plain loop, fio, and the other programs. */
 _Static_assert(1 + BYTES * (SGT_READERS + 2) + 1 + PEERS <= BENCH_ROWS, "room for all rows");
 
 static loader_row *add_row(int maker, int output, set_state pass)
@@ -239,8 +243,9 @@ static loader_row *add_row(int maker, int output, set_state pass)
     return r;
 }
 
-/* Add a row for a reader and an output type. Without --cold, mmap gets another row for the state
- * CACHED, and preload one for the plain loop with int32 output. */
+/* Add a row that measures a reader with one output type. Without --cold, also add a row in the
+ * state CACHED for the reader mmap, and a row with the plain loop for the reader preload if the
+ * output is int32. */
 static void add_reader(int reader, int output)
 {
     int is_mmap = reader == SGT_READER_MMAP;
@@ -250,9 +255,9 @@ static void add_reader(int reader, int output)
         add_row(reader, output, WARM)->plain = 1;
 }
 
-/* Add all rows: memcpy first, then each reader with each output, other programs, and mmap in the
- * state COLD. This last row is not added for sampling `block`, which reads entire pools ahead and
- * would take longer than a slice. */
+/* Add all rows of the table: first memcpy, then each reader with each output, then other programs,
+ * then mmap in the state COLD. The COLD rows are omitted with --sampling block, because that reads
+ * whole pools of blocks ahead, which would take longer than a slice. */
 static int add_rows(sgt_error *err)
 {
     uint32_t readers = 0, outputs = 0;
@@ -267,7 +272,8 @@ static int add_rows(sgt_error *err)
             if (bench_has(outputs, output) && bench_has(readers, r)) add_reader(r, output);
     for (int r = 0; r < SGT_READERS; r++)
         if (bench_has(readers, r)) state.speaker = r; /* uring is the last */
-    /* fio measures the disk; the Python programs draw random windows from memory */
+    /* with --cold, compare with fio, which measures the disk; the Python programs draw random
+     * windows from memory */
     if (o.cold) add_row(FIO, BYTES, COLD);
     for (int i = 0; i < PEERS && o.peer; i++)
         add_row(PYTHON + i, i || narrow ? peers[i].output : SGT_OUTPUT_I32_ROWS, WARM);
@@ -279,11 +285,11 @@ static int add_rows(sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- drawing batches with a reader or with memcpy ---- */
+/* ---- drawing batches ---- */
 
-/* number of batches that are skipped after a COLD slice. Readers read ahead, but fewer than AHEAD
- * batches. Skipping AHEAD batches ensures that the next slice reads no window that this slice has
- * read ahead */
+/* number of batches skipped between two COLD slices. Readers prefetch fewer than AHEAD batches.
+ * Skipping AHEAD batches therefore ensures that the next slice reads no window that this slice has
+ * already prefetched */
 #define AHEAD 64
 
 static void drawer_close(drawer *d)
@@ -297,9 +303,9 @@ static void drawer_close(drawer *d)
     *d = (drawer){0};
 }
 
-/* Return the size in bytes of one thread's batch buffer. Every output gets a buffer for the largest
- * one, int64 inputs and targets. With buffers of different sizes, small outputs would have the
- * advantage of fitting into a smaller cache. */
+/* Return the size in bytes of one thread's batch buffer. The size is that of the largest output,
+ * int64 inputs and targets, for all outputs. Otherwise a smaller output would have the advantage
+ * that its buffer fits into a smaller CPU cache. */
 static size_t batch_bytes(void)
 {
     return (o.batch * (o.seq + 1) * 2 * sizeof(int64_t) + 63) / 64 * 64;
@@ -325,8 +331,8 @@ static int drawer_open(drawer *d, const loader_row *r, sgt_error *err)
     int rc = open_loader(&d->loader, r->maker, speaks ? bench.notice : none, err);
     d->opened_s = sgt_now() - start;
     if (rc == SGT_OK) rc = allocate_buffers(d, r->threads, err);
-    /* Opening has read the shards' headers into the page cache, so evict their pages once more.
-     * Otherwise mmap would map these pages when its first cursor is opened. */
+    /* Opening the loader has read the shards' headers into the page cache, so evict those pages
+     * again. Otherwise mmap would map these cached pages when its first cursor is opened. */
     if (rc == SGT_OK && r->pass == COLD && r->maker != SGT_READER_PRELOAD)
         rc = bench_cache(state.set, 0, err);
     if (rc < 0) return rc;
@@ -338,14 +344,16 @@ static int drawer_open(drawer *d, const loader_row *r, sgt_error *err)
     return rc;
 }
 
-/* minimum size in bytes of the memory for memcpy, enough for the longest row */
+/* minimum size in bytes of the buffer from which `memcpy` copies; it has room for the longest
+ * row */
 #define LEAST_BYTES ((uint64_t)4 << 20)
-/* number of windows that `memcpy` copies before it starts again with the first one; together 512
- * MiB if T = 1024 and ids are 2 bytes wide. Their addresses are computed before the clock starts */
+/* number of different windows that `memcpy` copies before it repeats them; together they have 512
+ * MiB if a row has 1024 tokens and ids are 2 bytes wide. The windows' addresses are computed before
+ * the measurement starts */
 #define WINDOWS ((size_t)1 << 18)
 
-/* Map the buffer from which `memcpy` copies. It is as large as the set's tokens, but at most a
- * third of the free memory. */
+/* Map the buffer from which `memcpy` copies. The buffer is as large as the set's tokens, but takes
+ * at most a third of the free memory. */
 static int map_memory(drawer *d, sgt_error *err)
 {
     sgt_memory memory;
@@ -355,9 +363,9 @@ static int map_memory(drawer *d, sgt_error *err)
     return sgt_arena_map(&d->memory, (size_t)(bytes > LEAST_BYTES ? bytes : LEAST_BYTES), 1, err);
 }
 
-/* Open the `memcpy` source. It copies the windows that a reader would draw, so a loader is opened
- * to compute their positions. All readers draw the same windows; the reader `mmap` is used because
- * it opens fastest. */
+/* Open the `memcpy` source, which copies the same windows as a reader. To compute the windows'
+ * positions, open a loader for a short time. All readers draw the same windows, so use `mmap`, the
+ * reader that opens fastest. */
 static int open_memcpy(drawer *d, const loader_row *r, sgt_error *err)
 {
     sgt_loader *l = NULL;
@@ -367,7 +375,7 @@ static int open_memcpy(drawer *d, const loader_row *r, sgt_error *err)
         rc = sgt_fail_memory(err, NULL);
     if (rc == SGT_OK) rc = open_loader(&l, SGT_READER_MMAP, none, err);
     if (rc < 0) return rc;
-    /* number of positions in the memory at which a window can begin */
+    /* number of positions in the buffer at which a window can begin */
     uint64_t span = d->memory.size / id_bytes() - o.seq;
     for (size_t w = 0; w < WINDOWS; w++) {
         uint32_t shard;
@@ -395,8 +403,8 @@ static int draw_batch(void *ctx, int thread, uint64_t k, sgt_error *err)
 
 static double cpu_seconds(void) { return (double)clock() / CLOCKS_PER_SEC; }
 
-/* Draw batches for `seconds` seconds, and add the figures to *sum. If `most` is not 0, each thread
- * draws at most `most` batches. */
+/* Draw batches for `seconds` seconds, and add the measured figures to *sum. Each thread draws at
+ * most `most` batches, unless `most` is 0. */
 static int draw_slice(drawer *d, const loader_row *r, uint64_t most, double seconds,
                       loader_slice *sum, sgt_error *err)
 {
@@ -416,19 +424,19 @@ static int draw_slice(drawer *d, const loader_row *r, uint64_t most, double seco
     return SGT_OK;
 }
 
-/* ---- rows for which the set is reopened in each slice ---- */
+/* ---- slices that reopen the set ---- */
 
-/* If all shards fit into the page cache, read the parts that are not in it. */
+/* If all shards fit into the page cache, read every page that is not cached yet. */
 static int fill_cache(sgt_error *err)
 {
     return state.fits ? bench_cache(state.set, 1, err) : SGT_OK;
 }
 
-/* Return the number of batches per thread after which the set must be reopened, because it is no
- * longer in the state that the row measures; 0: never. In the state CACHED, this is one epoch,
- * after which all pages are mapped. In the state COLD, it is the number of batches that together
- * read about a tenth of the set's pages. After more batches, too many windows would be in pages
- * that are already in the page cache. */
+/* Return the number of batches that each thread may draw before the set must be reopened, or 0 if
+ * it need not be. Drawing batches changes the state that the row measures. In the state CACHED, all
+ * pages are mapped after one epoch. In the state COLD, the limit is the number of batches that read
+ * about a tenth of the set's pages: after more batches, too many windows would be in pages that are
+ * already cached. */
 static uint64_t batches_until_reopened(const drawer *d, const loader_row *r)
 {
     uint64_t rows = o.batch * (uint64_t)r->threads;
@@ -439,10 +447,10 @@ static uint64_t batches_until_reopened(const drawer *d, const loader_row *r)
     return n ? n : 1;
 }
 
-/* Measure `--sampling block`, for which the reader reads ahead in entire pools of blocks. Only
- * entire pools are measured, so that as much is read from the disk as is used. First POOLS_BEFORE
- * pools are drawn without being measured: by then the reader reads ahead, and the pages of its
- * buffers have been faulted in. No page is read twice within an epoch. */
+/* Measure `--sampling block`, for which the reader prefetches whole pools (groups of blocks). Only
+ * whole pools are measured, so that the amount read from the disk equals the amount used. The first
+ * POOLS_BEFORE pools are drawn without being measured: after them, prefetching has started and the
+ * reader's buffers have been faulted in. No page is read twice within an epoch. */
 enum { POOLS_BEFORE = 3 };
 static int draw_pools(drawer *d, const loader_row *r, double seconds, loader_slice *sum,
                       sgt_error *err)
@@ -462,14 +470,14 @@ static int draw_pools(drawer *d, const loader_row *r, double seconds, loader_sli
     return rc;
 }
 
-/* without --cold, maximum number of times that the set is opened in one turn. Without this limit, a
- * small set would be opened so often that most of the time goes into opening */
+/* maximum number of times that a slice opens the set, without --cold. Without this limit, a small
+ * set would be opened so often that most of the time would be spent on opening it */
 enum { OPENED_MOST = 10 };
 
-/* Measure a slice of a row whose state is destroyed by measuring: CACHED ends when the pages are
- * mapped, COLD when they are cached. Therefore the set is opened for this slice, and reopened each
- * time that state is lost. For COLD, the set must be closed before its pages are evicted, because
- * mapped pages cannot be evicted. With the reader `preload`, only opening the set reads the
+/* Measure a slice of a row whose state changes while it is measured: CACHED ends when the pages are
+ * mapped, and COLD when the pages are cached. Therefore open the set for this slice, and reopen the
+ * set each time that the state has ended. For COLD, close the set before evicting its pages,
+ * because mapped pages cannot be evicted. With the reader `preload`, only opening the set reads the
  * disk. */
 static int reopened_slice(const loader_row *r, loader_slice *sum, sgt_error *err)
 {
@@ -501,9 +509,9 @@ static void add_version(const char *name, json_t *version)
     if (json_is_string(version)) json_object_set(state.versions, name, version);
 }
 
-/* Return the descriptor of a file in memory that lists the shards for loaders.py. For each shard it
- * has the path, the offset of the first token and the number of tokens. A NUL follows each of these
- * values. */
+/* Write a list of the shards for loaders.py to an in-memory file, and return its descriptor. For
+ * each shard, the list has the path, the offset of the first token, and the number of tokens, each
+ * followed by a NUL. */
 static int list_shards(sgt_error *err)
 {
     int fd = bench_memory_file("shards", "", 0, err);
@@ -517,8 +525,8 @@ static int list_shards(sgt_error *err)
     return fd;
 }
 
-/* Start loaders.py and read its first line, which states numpy's version. If the interpreter cannot
- * run the script, return an error that the user can correct. */
+/* Start loaders.py and read its first answer, which states numpy's version. If the script cannot
+ * run with the user's interpreter, return an error that tells the user how to correct this. */
 static int open_python(sgt_error *err)
 {
     json_t *answer = NULL;
@@ -529,7 +537,8 @@ static int open_python(sgt_error *err)
     snprintf(state.script.words, sizeof state.script.words, "@/proc/self/fd/%d %zu", fd,
              id_bytes());
     int rc = bench_script_open(&state.python, &state.script, err);
-    /* when the script has answered, it has read the list of shards, so the file can be closed */
+    /* the script reads the whole list of shards before its first answer, so the file can be closed
+     * after that */
     if (rc == SGT_OK) rc = bench_script_ask(state.python, NULL, &answer, &why);
     close(fd);
     json_decref(answer);
@@ -539,7 +548,7 @@ static int open_python(sgt_error *err)
                     strstr(why.text, "No module named") ? " (pass a Python that has numpy)" : "");
 }
 
-/* Measure a slice of row r, in which loaders.py draws batches for state.seconds. */
+/* Measure a slice of row r, during which loaders.py draws batches for state.seconds seconds. */
 static int python_slice(const loader_row *r, loader_slice *s, sgt_error *err)
 {
     const char *peer = peers[r->maker - PYTHON].peer;
@@ -558,23 +567,24 @@ static int python_slice(const loader_row *r, loader_slice *s, sgt_error *err)
     return sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: drew no batch (raise --seconds)", o.peer);
 }
 
-/* MOST_FILES: maximum number of files in the list for fio; LIST_BYTES: maximum size of that list in
- * bytes; DEPTH: queue depth for reading single rows, in fio as in the reader `uring`; LARGE_DEPTH:
- * fio's queue depth for large requests, which are blocks and sequential reads */
+/* MOST_FILES and LIST_BYTES limit the list of files for fio: the number of files, and the size of
+ * the list in bytes. DEPTH is the queue depth for reading single rows, in fio and in the reader
+ * `uring`. LARGE_DEPTH is fio's queue depth for reading blocks and for sequential reads. */
 enum { MOST_FILES = 64, LIST_BYTES = 100000, DEPTH = 128, LARGE_DEPTH = 16 };
-/* minimum duration in seconds of a run of fio. In a shorter run, starting threads and opening files
- * would take a noticeable share of the time */
+/* minimum duration in seconds of a run of fio. In a shorter run, the time for starting threads and
+ * opening files would distort the result */
 #define LEAST_SECONDS 0.5
 
 typedef struct fio_run {
-    /* fio's options: rw, the access pattern; file_service_type, how the next file is chosen */
+    /* values of two fio options: `rw` is the access pattern, and `files` (file_service_type) is the
+     * order in which fio chooses files */
     const char *rw, *files;
     uint64_t bytes; /* bytes of a request */
     int depth;
 } fio_run;
 
-/* Return the parameters with which fio makes the requests that the reader `uring` would make. The
- * size of a row is rounded up to entire pages, because direct I/O must be aligned. */
+/* Return the parameters with which fio makes the same requests as the reader `uring`. The size of a
+ * row is rounded up to a multiple of 4096 bytes, because direct I/O must be aligned. */
 static fio_run plan_fio(void)
 {
     if (o.sampling == SGT_SAMPLING_SEQUENTIAL)
@@ -584,9 +594,9 @@ static fio_run plan_fio(void)
     return (fio_run){"randread", "random", (id_bytes() * (o.seq + 1) + 4095) / 4096 * 4096, DEPTH};
 }
 
-/* Return "--filename=A:B:C" with the paths of the shards, in malloc'd memory. Colons in a path are
- * escaped by a backslash. If there are too many shards, only some are listed, spread evenly over
- * the set. */
+/* Return the string "--filename=A:B:C" with the paths of the shards, in malloc'd memory. A colon in
+ * a path is escaped with a backslash. If there are more than MOST_FILES shards, list only every
+ * n-th shard. */
 static char *list_files(void)
 {
     char *list = malloc(LIST_BYTES), *p = list ? stpcpy(list, "--filename=") : NULL;
@@ -604,8 +614,8 @@ static char *list_files(void)
     return list;
 }
 
-/* Read fio's result from its JSON output. fio states the number of requests per second. Divide it
- * by the number of requests that a batch takes, to get batches per second. */
+/* Read fio's result from its JSON output. To get batches per second, divide fio's requests per
+ * second by the number of requests per batch. */
 static int read_fio(const fio_run *run, const json_t *answer, loader_slice *s, sgt_error *err)
 {
     const json_t *job = json_array_get(json_object_get(answer, "jobs"), 0);
@@ -623,8 +633,8 @@ static int read_fio(const fio_run *run, const json_t *answer, loader_slice *s, s
     return sgt_fail(err, SGT_EUNSUPPORTED, "fio failed: error %d (%s)", failed, strerror(failed));
 }
 
-/* Measure a slice in which fio reads the set's own shards. It reads as --sampling would: at random
- * positions in units of a row or a block, or sequentially (see plan_fio). */
+/* Measure a slice in which fio reads the set's own shards, with the same access pattern as
+ * --sampling: rows or blocks at random positions, or sequential reads (see plan_fio). */
 static int fio_slice(loader_slice *s, sgt_error *err)
 {
     const fio_run run = plan_fio();
@@ -640,8 +650,9 @@ static int fio_slice(loader_slice *s, sgt_error *err)
              "--iomem_align=2m --output-format=json",
              run.rw, run.files, run.bytes, run.depth,
              1e3 * (state.seconds > LEAST_SECONDS ? state.seconds : LEAST_SECONDS));
-    /* Make fio's buffers use huge pages, with which it reads twice as fast. With small pages, a
-     * request is split into many memory segments, whose number per request the disk limits. */
+    /* Put fio's buffers in huge pages, with which it reads twice as fast. With small pages, a
+     * buffer consists of many memory segments, and the disk limits the number of segments per
+     * request. */
     setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1", 1);
     int rc = bench_script_run(&fio, &answer, err);
     free(list);
@@ -663,12 +674,11 @@ static int run_slice_of(const loader_row *r, loader_slice *sum, sgt_error *err)
     return draw_slice(&state.drawers[r->maker], r, 0, state.seconds, sum, err);
 }
 
-/* Handle the error rc of measuring row i:
- * - If the user asked for the row's reader, return rc. (For mmap in the state COLD, which is added
- *   automatically, this means that --cold was given.)
- * - Otherwise, if this machine cannot measure the row, leave it out. If the row belongs to another
- *   program, also give a notice, unless the reason is only that fio is not installed.
- * - For any other error, return rc. */
+/* Handle the error rc of measuring row i. If the user asked for the row's reader, return rc. (The
+ * user asked for a COLD row only with --cold, because other COLD rows are added automatically.) If
+ * the user did not ask for it and rc is SGT_EUNSUPPORTED, skip the row. If the skipped row belongs
+ * to another program, also print a notice, unless the reason is that fio is not installed. Return
+ * any other rc unchanged. */
 static int leave_out(size_t i, int rc, const sgt_error *err)
 {
     const loader_row *r = &state.rows[i];
@@ -683,8 +693,9 @@ static int measure_row(size_t i, json_t **figures, sgt_error *err)
     const loader_row *r = &state.rows[i];
     loader_slice sum = {0};
     if (state.warm_up && r->pass == COLD) return SGT_OK;
-    /* At the beginning of each turn, read the shards into the page cache again. This process or a
-     * Python program may have evicted some of their pages when it allocated huge pages. */
+    /* At the start of each turn, read the shards into the page cache again, because the kernel may
+     * have evicted some of their pages when this process or a Python program allocated huge
+     * pages. */
     int rc = i || o.cold ? SGT_OK : fill_cache(err);
     if (rc == SGT_OK) rc = run_slice_of(r, &sum, err);
     if (rc < 0) return leave_out(i, rc, err);
@@ -696,22 +707,22 @@ static int measure_row(size_t i, json_t **figures, sgt_error *err)
     return SGT_OK;
 }
 
-/* Measure `count` rows from row `first` on, for `seconds` in total. First open the sources that
- * stay open between turns. The first turn is a warm-up. */
+/* Measure the `count` rows from index `first` on, for `seconds` seconds in total. Before the first
+ * turn, open the sources that stay open between turns. The first turn is a warm-up. */
 static int measure_rows(size_t first, size_t count, double seconds, sgt_error *err)
 {
     int rc = SGT_OK;
     if (!count) return SGT_OK;
     state.seconds = seconds / ((double)count * ((double)o.turns + 1));
-    /* end the Python program, which keeps the shards mapped while it runs: mapped pages cannot be
-     * evicted */
+    /* end the Python program, because it keeps the shards mapped, and mapped pages cannot be
+     * evicted from the page cache */
     if (state.rows[first].pass == COLD) {
         bench_script_close(state.python);
         state.python = NULL;
     }
     if (first == 0) rc = open_memcpy(&state.drawers[MEMCPY], &state.rows[0], err);
-    /* allocating the buffer of memcpy may have evicted pages, which must be cached when mmap is
-     * opened */
+    /* read the shards into the page cache again before mmap is opened, because allocating the
+     * buffer of `memcpy` may have evicted some of their pages */
     if (rc == SGT_OK && state.rows[first].pass != COLD) rc = fill_cache(err);
     for (const loader_row *r = state.rows + first; r < state.rows + first + count && rc == SGT_OK;
          r++)
@@ -725,7 +736,8 @@ static int measure_rows(size_t first, size_t count, double seconds, sgt_error *e
     return rc;
 }
 
-/* Determine whether the set fits into the page cache, and if so, read it into the page cache. */
+/* Determine whether the set fits into the page cache, and if it fits, read it into the page
+ * cache. */
 static int prepare_cache(sgt_error *err)
 {
     sgt_memory memory;
@@ -737,7 +749,8 @@ static int prepare_cache(sgt_error *err)
     return fill_cache(err);
 }
 
-/* Measure all rows. The rows of mmap in the state COLD get a sixth of the time. */
+/* Measure all rows. If there are rows that measure mmap in the state COLD, they get a sixth of the
+ * time. */
 static int measure_all(sgt_error *err)
 {
     size_t rest = bench.count - state.main_count;
@@ -745,7 +758,7 @@ static int measure_all(sgt_error *err)
     int rc = o.cold ? SGT_OK : prepare_cache(err);
     if (rc == SGT_OK) rc = measure_rows(0, state.main_count, o.seconds - extra, err);
     if (rc == SGT_OK) rc = measure_rows(state.main_count, rest, extra, err);
-    /* leave the set in the page cache, as it was before */
+    /* read the set into the page cache again, because the COLD rows have evicted it */
     if (rc == SGT_OK && !o.cold) rc = fill_cache(err);
     return rc;
 }
@@ -755,8 +768,8 @@ static int measure_all(sgt_error *err)
 /* Return the time per batch of row i in microseconds, or 0 if the row was not measured. */
 static double time_of(size_t i) { return bench_get(bench.rows[i].result, "us_per_batch"); }
 
-/* Return whether row i may be marked as the fastest row with its output. It may not if it was not
- * measured, or if it measures memcpy, fio, the plain loop or the state CACHED. */
+/* Return whether row i may be marked as the fastest row with its output type. Excluded are rows
+ * that were not measured, and rows of memcpy, fio, the plain loop or the state CACHED. */
 static int competes(size_t i)
 {
     const loader_row *r = &state.rows[i];
@@ -765,8 +778,8 @@ static int competes(size_t i)
 }
 
 /* Add to the result of row i its speed relative to memcpy, to fio, to preload with the same output,
- * and to the plain loop. Mark the row as the best if it is the fastest of several rows with the
- * same output. Only rows that may be marked (competes) are compared for this. */
+ * and to the plain loop. Set "best" if the row is the fastest of at least two rows with the same
+ * output. Only rows for which competes() is true are compared for "best". */
 static void compare(size_t i)
 {
     const loader_row *r = &state.rows[i];
@@ -796,8 +809,8 @@ static void to_json(json_t *top)
         json_t *result = bench.rows[i].result;
         double us = time_of(i);
         if (!(us > 0)) continue;
-        /* gb_per_s counts the bytes read, not those written: T+1 ids of each row, with their size
-         * on disk */
+        /* gb_per_s counts the bytes read, not the bytes written: T+1 ids of each row, in the width
+         * that ids have on disk */
         bench_put_all(result,
                       json_pack("{s:i, s:i, s:s, s:b, s:i, s:f, s:f}", "batch", (int)o.batch, "seq",
                                 (int)o.seq, "sampling", sgt_sampling_name((sgt_sampling)o.sampling),
@@ -840,14 +853,14 @@ static void show_head(void)
            sgt_sampling_name((sgt_sampling)o.sampling), o.batch, o.seq);
 }
 
-/* Prepare the result of row i for the printed table: add texts, and remove fields that are meant
- * only for programs. */
+/* Prepare the result of row i for the printed table: add text fields, and remove fields that only
+ * the JSON output needs. */
 static void make_shown(size_t i)
 {
     char name[32];
     const loader_row *r = &state.rows[i];
     json_t *j = bench.rows[i].result;
-    /* `memcpy` and the preload reader read from memory, so the disk does not limit them */
+    /* 1 if batches are copied from memory, so that the disk does not limit the speed */
     int from_memory = r->maker == MEMCPY || r->maker == SGT_READER_PRELOAD;
     const char *limit =
         o.cold && json_object_get(j, "fio_fraction") ? "fio_fraction" : "memcpy_fraction";

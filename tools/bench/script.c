@@ -1,5 +1,5 @@
-/* script.c: runs an interpreter with a script from memory, or a different program, and reads the
- * JSON that it prints. */
+/* script.c: runs a Python script from memory, or another program, in a child process, and reads the
+ * JSON that the child prints. */
 
 #include "tools/bench/bench.h"
 
@@ -23,14 +23,14 @@ struct bench_child {
     const bench_script *s;
     char name[1024]; /* beginning of messages */
     pid_t id;        /* process id; 0: not running */
-    /* socket connected to the child's standard output. If the child keeps running between answers
-     * (s->stays), the socket is also connected to its standard input */
+    /* socket connected to the child's standard output and, if the child keeps running between
+     * answers (s->stays), also to its standard input */
     int line;
-    /* script: descriptor of a file in memory with the script; errors: descriptor of a file in
-     * memory that receives the child's standard error */
+    /* descriptors of two in-memory files: `script` contains the script, and `errors` receives the
+     * child's standard error */
     int script, errors;
     FILE *output; /* reads from the socket */
-    char *answer; /* buffer with the last answer; its size is `room` */
+    char *answer; /* buffer of `room` bytes that holds the last answer */
     size_t room;
 };
 
@@ -43,9 +43,9 @@ int bench_memory_file(const char *name, const char *text, size_t n, sgt_error *e
     return rc < 0 ? rc : fd;
 }
 
-/* Restrict this thread to `threads` of the cores on which it may run, and store the previous set of
- * cores in *before. The purpose is to start a child process with fewer cores: a child inherits this
- * set from the thread that starts it. */
+/* Restrict this thread to `threads` of the cores on which it may run, and store its previous set of
+ * cores in *before. A child process inherits the set from the thread that starts it, so the next
+ * child gets only these cores. */
 static void narrow(cpu_set_t *before, int threads)
 {
     cpu_set_t set;
@@ -56,8 +56,9 @@ static void narrow(cpu_set_t *before, int threads)
     sched_setaffinity(0, sizeof set, &set);
 }
 
-/* Return the child's arguments: the interpreter, the path of the script, s->args, and the
- * space-separated words in `words`. `words` is modified. The caller frees the array. */
+/* Return the child's argument array: the interpreter, the path of the script, the strings in
+ * s->args, and the space-separated words in `words`. The function modifies `words`. The caller
+ * frees the array. */
 static char **arguments(const bench_script *s, char *script, char *words)
 {
     size_t n = 0, at = 0;
@@ -73,8 +74,8 @@ static char **arguments(const bench_script *s, char *script, char *words)
     return argv;
 }
 
-/* Start the child process. The socket `theirs` becomes its standard output. If the child keeps
- * running between answers (s->stays), it also becomes its standard input. */
+/* Start the child process, with the socket `theirs` as its standard output. If the child keeps
+ * running between answers (s->stays), the socket is also its standard input. */
 static int start(bench_child *c, int theirs, sgt_error *err)
 {
     const bench_script *s = c->s;
@@ -89,7 +90,7 @@ static int start(bench_child *c, int theirs, sgt_error *err)
                                  .in = s->stays ? theirs : 0,
                                  .out = theirs,
                                  .errors = c->errors,
-                                 /* the child inherits the descriptor of the script */
+                                 /* let the child inherit the descriptor of the script */
                                  .keeps = 1};
     if (s->threads) narrow(&before, s->threads);
     errno = sgt_process_start(&c->id, &process);
@@ -99,8 +100,8 @@ static int start(bench_child *c, int theirs, sgt_error *err)
     return rc;
 }
 
-/* Read from the child's output, as read(2) does. After an interrupt, return 0, as at the end of a
- * file. */
+/* Read from the child's output as read(2) does. After an interrupt, return 0, which read(2) returns
+ * at the end of a file. */
 static ssize_t read_output(void *self, char *to, size_t n)
 {
     const bench_child *c = self;
@@ -118,7 +119,8 @@ static int open_child(bench_child *c, sgt_error *err)
     if ((c->script = bench_memory_file("script", text, strlen(text), err)) < 0) return c->script;
     if ((c->errors = bench_memory_file("errors", "", 0, err)) < 0) return c->errors;
     if (!(c->output = fopencookie(c, "r", calls))) return sgt_fail_memory(err, NULL);
-    /* use a socket, because send(2) can avoid SIGPIPE if the child has closed its end */
+    /* use a socket instead of a pipe: if the child has closed its end, send(2) can fail without
+     * raising SIGPIPE */
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return sgt_fail_errno(err, "--peer: cannot create a socket");
     c->line = ends[0];
@@ -132,8 +134,8 @@ int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err)
     bench_child *c = calloc(1, sizeof *c);
     if (!c) return sgt_fail_memory(err, NULL);
     c->s = s;
-    /* for a script, begin messages with --peer, the option with which the user named the
-     * interpreter */
+    /* name used in messages: for a script, --peer (the option that names the interpreter) and the
+     * interpreter; otherwise the program */
     snprintf(c->name, sizeof c->name, "%s%s", s->text ? "--peer " : "", s->python);
     c->line = c->script = c->errors = -1;
     int rc = open_child(c, err);
@@ -142,14 +144,14 @@ int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err)
     return rc;
 }
 
-/* Wait until the child has exited. If it failed, return SGT_EUNSUPPORTED with its exit status and
- * the last line of its standard error. A child that should have kept running (s->stays) has failed
- * even if it exited with status 0. */
+/* Wait until the child has exited. If the child failed, return SGT_EUNSUPPORTED with its exit
+ * status and the last line of its standard error. A child that should have kept running (s->stays)
+ * counts as failed even if its exit status is 0. */
 static int wait_for_end(bench_child *c, sgt_error *err)
 {
     int status = 0;
     char why[48] = "exited without an answer", said[1024];
-    /* close the connection, because a child that is writing to it would otherwise wait forever for
+    /* close the connection first: otherwise a child that is writing to it would wait forever for
      * this process to read */
     shutdown(c->line, SHUT_RDWR);
     waitpid(c->id, &status, 0);
@@ -166,7 +168,7 @@ static int wait_for_end(bench_child *c, sgt_error *err)
     return sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s%s%.300s", c->name, why, *line ? ": " : "", line);
 }
 
-/* Parse an answer of the child, and check that it has the field c->s->needs and no field
+/* Parse an answer of the child, and check that the answer has the field c->s->needs and no field
  * "error". */
 static int parse(json_t **answer, const bench_child *c, const char *text, sgt_error *err)
 {
@@ -190,9 +192,10 @@ int bench_script_ask(bench_child *c, const char *line, json_t **answer, sgt_erro
     const bench_script *s = c->s;
     int rc = SGT_OK;
     if (!c->id) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: has already exited", c->name);
-    /* ignore a failure: if the child has ended, reading the answer reports it */
+    /* ignore an error of send: if the child has ended, reading the answer reports the error */
     if (line) (void)!send(c->line, line, strlen(line), MSG_NOSIGNAL);
-    /* read one line, or everything until the end of the output: there is no NUL in it */
+    /* read one line, or all output until its end: getdelim stops at a NUL, and the output has
+     * none */
     ssize_t n = getdelim(&c->answer, &c->room, s->stays ? '\n' : '\0', c->output);
     int whole = s->stays && n > 0 && c->answer[n - 1] == '\n';
     if (!whole && !sgt_stopped(bench.stop)) rc = wait_for_end(c, err);
@@ -213,7 +216,8 @@ int bench_script_run(const bench_script *s, json_t **answer, sgt_error *err)
 void bench_script_close(bench_child *c)
 {
     if (!c) return;
-    /* an interrupted child has five seconds to remove its temporary files */
+    /* after an interrupt, ask the child to end; it has five seconds to remove its temporary
+     * files */
     if (c->id && sgt_stopped(bench.stop)) kill(c->id, SIGTERM);
     if (c->output) fclose(c->output);
     if (c->line >= 0) close(c->line);

@@ -1,6 +1,6 @@
-/* step.c: the subcommand `sgt-bench step`, which measures the training step of a GPT-2 (forward,
- * backward and update), and with --peer also PyTorch's step. If several batch sizes are given, it
- * measures a step of each, with its estimated and its peak memory. */
+/* step.c: the subcommand `sgt-bench step`, which measures a GPT-2 training step (forward, backward
+ * and update) and, with --peer, the same step in PyTorch. For a list of batch sizes, it measures a
+ * step with each of them, and prints the estimated and the peak memory. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -81,14 +81,14 @@ static const sgt_program program = {
 
 static struct {
     uint64_t batches[BENCH_ROWS]; /* batch sizes; 0: the default */
-    /* number of batch sizes. Rows 0 ... batch_count - 1 measure our step, one batch size each; with
-     * --peer, the row after them measures PyTorch's step */
+    /* number of batch sizes. Rows 0 ... batch_count - 1 measure our training step, with one batch
+     * size each. With --peer, one more row measures PyTorch's step */
     size_t batch_count;
 } state;
 
 /* ---- set-up ---- */
 
-/* Parse --batch-size, which is one number or a list of numbers. */
+/* Parse the value of --batch-size, which is a number or a comma-separated list of numbers. */
 static int read_batches(sgt_error *err)
 {
     char word[32];
@@ -116,8 +116,8 @@ static int read_batches(sgt_error *err)
 
 /* ---- the peer ---- */
 
-/* Measure PyTorch's step with the same shape and number of cores, by running torch_step.py, which
- * is embedded in this program. */
+/* Measure PyTorch's step with the same model, batch and number of cores, by running the script
+ * torch_step.py, which is embedded in this program. */
 static int take_peer(json_t **figures, sgt_error *err)
 {
     const sgt_config *s = &bench_config;
@@ -136,8 +136,8 @@ static int take_peer(json_t **figures, sgt_error *err)
              sgt_precision_words[s->step.precision], cpu ? "cpu" : "cuda", o.peer_mode,
              (unsigned)o.steps, (unsigned)s->accum);
     if (cpu) {
-        /* Without these settings, glibc returns large blocks to the kernel in every step, and the
-         * resulting page faults make PyTorch up to 1.9 times slower. */
+        /* These settings keep glibc from returning large blocks to the kernel in every step.
+         * Without them, page faults make PyTorch's step up to 1.9 times slower. */
         setenv("GLIBC_TUNABLES",
                "glibc.malloc.mmap_threshold=34359738368:glibc.malloc.trim_threshold=34359738368:"
                "glibc.malloc.hugetlb=1",
@@ -157,8 +157,8 @@ static int take_peer(json_t **figures, sgt_error *err)
 
 /* ---- several batch sizes ---- */
 
-/* Estimate the memory of a step and add it to the row. The loader's memory is not included, because
- * random tokens do not need a loader. */
+/* Estimate the memory that a step needs, and add the estimate to the row. The loader's memory is
+ * not included, because random tokens are drawn without a loader. */
 static int estimate(bench_row *row, sgt_error *err)
 {
     sgt_train_estimate e;
@@ -179,8 +179,8 @@ static int estimate(bench_row *row, sgt_error *err)
 }
 
 /* Reset the peak memory that the kernel records for this process (clear_refs in proc(5)), so that
- * each batch size has its own peak. If resetting fails, the peak reported for a batch size also
- * covers the batch sizes measured before it. */
+ * each batch size gets its own peak. If this fails, the peak of a batch size includes the batch
+ * sizes measured before it. */
 static void reset_peak(void)
 {
     FILE *f = fopen("/proc/self/clear_refs", "we");
@@ -189,8 +189,8 @@ static void reset_peak(void)
     fclose(f);
 }
 
-/* Measure row i of the table: our step with the batch size state.batches[i], or PyTorch's step if i
- * is state.batch_count. */
+/* Measure row i of the table: our step with batch size state.batches[i] if i < state.batch_count,
+ * otherwise PyTorch's step. */
 static int measure_row(size_t i, json_t **figures, sgt_error *err)
 {
     bench_row *row = &bench.rows[i];
@@ -242,15 +242,15 @@ static void to_json(json_t *top)
     json_object_set(top, "peer", peer);
 }
 
-/* Add a row for time that belongs to no single kernel: idle time, overlap or the total. */
+/* Add a row for time that does not belong to one kernel: idle time, overlap or the total. */
 static void add_rest(json_t *rows, const char *name, double ms)
 {
     json_array_append_new(rows, json_pack("{s:s, s:f}", "name", name, "ms", ms));
 }
 
 /* Print a table of the kernels in a step. The kernels' times do not add up to the time of the step,
- * because kernels can overlap and there can be gaps between them. Two rows make up the difference:
- * the idle time, and the time in which kernels overlap, as a negative number. */
+ * because kernels can overlap and leave gaps between them. Two more rows account for the
+ * difference: the idle time, and the time in which kernels overlap, as a negative number. */
 static void show_parts(const json_t *top)
 {
     static const bench_column columns[] = {{"name", "kernel", .kind = BENCH_TEXT},
@@ -275,8 +275,8 @@ static void show_parts(const json_t *top)
     bench_table(rows, columns, "");
 }
 
-/* Print a table with a row for our step and one for PyTorch's. Our row is the document `top`
- * itself. If `several` is 1, print instead a row for each batch size. */
+/* Print a table of steps. If `several` is 1, it has one row for each batch size. If `several` is 0,
+ * it has a row for our step, whose fields are in `top` itself, and one for PyTorch's step. */
 static void show_steps(json_t *top, int several)
 {
     const bench_column columns[] = {{"program", "", .kind = BENCH_TEXT},

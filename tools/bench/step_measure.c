@@ -1,6 +1,6 @@
-/* step_measure.c: measures steps of sgt_train. The time of a step is that from the end of the
- * previous step to its own end. On CUDA, CUPTI then records a few more steps, to count the kernels
- * per step and, for --parts, to add up their times. */
+/* step_measure.c: measures training steps of sgt_train. The time of a step is the time from the end
+ * of the previous step to the end of this step. On CUDA, a few more steps follow in which CUPTI,
+ * NVIDIA's profiling library, counts the kernels and, for --parts, measures their times. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,16 +18,17 @@
 
 enum { RECORDED = 5 }; /* number of steps that CUPTI records with --parts */
 
-/* The activities (kernels, copies and fills) that CUPTI recorded during one or more steps. */
+/* The activities (kernels, memory copies and fills) that CUPTI recorded during one or more
+ * steps. */
 typedef struct spans {
-    /* one member per kernel name, with the sums of that kernel's launches, time, bytes and
-     * operations over all recorded steps */
+    /* object with one field per kernel name, which holds totals over all recorded steps: launches,
+     * time, bytes and operations */
     json_t *kernels;
     struct interval {
         uint64_t start, end; /* nanoseconds */
     } * of;
-    /* count: number of intervals in `of`; room: allocated size of `of`, in intervals; launches:
-     * number of those intervals that are kernels, not copies or fills */
+    /* `count` is the number of intervals in the array `of`, and `room` the number for which memory
+     * is allocated. `launches` is the number of intervals that are kernels, not copies or fills. */
     size_t count, room, launches;
     int lost; /* 1: memory ran out */
 } spans;
@@ -62,9 +63,9 @@ static int by_start(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Set *whole to the time from the start of the first interval to the end of the last one. Return
- * how much of that time no interval covers. Both times are in milliseconds. The intervals must be
- * sorted by their start. */
+/* Set *whole to the time from the start of the first interval to the end of the last one, and
+ * return the part of that time during which no activity ran. Both are in milliseconds. The
+ * intervals must be sorted by start time. */
 static double sum_gaps(const spans *x, double *whole)
 {
     uint64_t first = x->count ? x->of[0].start : 0, end = first, gaps = 0;
@@ -76,9 +77,9 @@ static double sum_gaps(const spans *x, double *whole)
     return (double)gaps * 1e-6;
 }
 
-/* Add the recorded kernels to the figures, sorted by time in descending order, with averages per
- * step. A kernel has a speed only if its number of bytes or operations is known. Also add the time
- * of a step (step_ms) and the time in which no kernel ran (idle_ms). */
+/* Add the recorded kernels to the figures: averages per step, sorted by descending time. A kernel's
+ * speed is added only if its number of bytes or operations is known. Also add the time of a step
+ * (step_ms) and the time during which no kernel ran (idle_ms). */
 static void add_kernels(json_t *figures, spans *x, unsigned steps)
 {
     json_t *kernel, *all = json_array();
@@ -104,35 +105,36 @@ static void add_kernels(json_t *figures, spans *x, unsigned steps)
     json_object_set_new(figures, "kernels", all);
 }
 
-/* State for decoding the rows of a step to text and tokenizing that text again. */
+/* Data for decoding the rows of a step to text and for tokenizing that text again. */
 typedef struct coder {
     sgt_loader *loader;
     sgt_cursor *cursor;
     sgt_vocab *vocab;
     sgt_encoder *encoder;
-    /* rows: ids of the step's rows; ids: buffer for the ids obtained by tokenizing the decoded
-     * rows */
+    /* `rows` holds the token ids of a step's rows. `ids` is a buffer for the ids that tokenizing
+     * the decoded text gives. */
     uint16_t *rows, *ids;
     size_t room;
 } coder;
 
 typedef struct measurement {
     const step_run *run;
-    /* training options, in which sgt_train replaces "auto" by the values that it chooses */
+    /* training options; sgt_train replaces each value "auto" with the value that it has chosen */
     sgt_config config;
-    const sgt_backend *b; /* backend of the training; valid only while the training runs */
+    const sgt_backend *b; /* the training's backend; valid only while sgt_train runs */
     double *ms, *wait;    /* (measured_steps) */
     double last;          /* time at which the last step ended */
     double open_s, loss;
     json_t *figures;
     coder coder;
-    double encode_ms; /* time in milliseconds for tokenizing the text of the next step's rows */
+    /* time in milliseconds that it took to tokenize the text of the next step's rows */
+    double encode_ms;
     const sgt_cuda_library *lib;
     sgt_cupti *cupti;
     spans spans;
-    /* rc, why: first failure of a callback, which makes the measurement fail. unrecorded,
-     * why_unrecorded: first failure of CUPTI. The measurement then fails only with --parts:
-     * otherwise CUPTI only counts kernels */
+    /* `rc` and `why` are the first error of a callback, which makes the measurement fail.
+     * `unrecorded` and `why_unrecorded` are the first error of CUPTI. It makes the measurement fail
+     * only with --parts; otherwise only the count of kernels is missing. */
     int rc, unrecorded;
     sgt_error why, why_unrecorded;
 } measurement;
@@ -147,12 +149,12 @@ static unsigned recorded_steps(const step_run *run)
 
 /* ---- random tokens, and text ---- */
 
-/* number of positions at which a row can begin in the file of random tokens. The file has one more
- * row of tokens, so that a row can begin even at the last of these positions */
+/* number of positions at which a row can begin in the file of random tokens. The file is longer by
+ * one row, so that a row fits at each of these positions */
 enum { RANDOM_TOKENS = 1 << 20 };
 
-/* Write random tokens to a file in memory, in the format of a shard without a header. Return its
- * descriptor or a negative SGT_E*. */
+/* Write random tokens to an in-memory file, in the format of a shard without a header. Return the
+ * file's descriptor, or a negative SGT_E* on error. */
 static int write_random(uint64_t seq, sgt_error *err)
 {
     size_t count = RANDOM_TOKENS + seq + 1;
@@ -191,8 +193,8 @@ static void close_coder(coder *x)
     free(x->ids);
 }
 
-/* Decode the rows of a step to text, and tokenize the text. Set *ms to the time of tokenizing in
- * milliseconds. */
+/* Decode the rows of a step to text, and tokenize that text again. Set *ms to the time that
+ * tokenizing took, in milliseconds. */
 static int encode_rows(coder *x, const sgt_config *c, uint64_t step, double *ms, sgt_error *err)
 {
     char *text = NULL;
@@ -200,7 +202,8 @@ static int encode_rows(coder *x, const sgt_config *c, uint64_t step, double *ms,
     int rc = sgt_loader_read(x->loader, x->cursor, step, 1, SGT_OUTPUT_U16, x->rows,
                              ids * sizeof *x->rows, err);
     if (rc == SGT_OK) rc = sgt_decode(x->vocab, x->rows, ids, &text, &n, err);
-    /* allocate one id per byte; a text never has more ids than bytes */
+    /* allocate room for one id per byte, because tokenizing never gives more ids than the text has
+     * bytes */
     if (rc == SGT_OK) rc = sgt_reserve(&x->ids, &x->room, n, sizeof *x->ids, "text", err);
     double before = sgt_now();
     if (rc == SGT_OK) rc = sgt_encode(x->encoder, text, n, x->ids, 2 * x->room, &count, err);
@@ -209,7 +212,7 @@ static int encode_rows(coder *x, const sgt_config *c, uint64_t step, double *ms,
     return rc;
 }
 
-/* ---- recording the kernels of a step with CUPTI ---- */
+/* ---- recording kernels with CUPTI ---- */
 
 static int open_cupti(measurement *m, sgt_error *err)
 {
@@ -217,8 +220,8 @@ static int open_cupti(measurement *m, sgt_error *err)
     return rc < 0 ? rc : m->lib->cupti.open(&m->cupti, err);
 }
 
-/* Begin recording. Without --parts, kernels are only counted, and if CUPTI is unavailable, the
- * count is omitted. */
+/* Start recording with CUPTI. Without --parts, kernels are only counted, and the count is omitted
+ * if CUPTI is unavailable. */
 static void begin_recording(measurement *m)
 {
     if (!m->cupti && open_cupti(m, NULL) < 0) return;
@@ -255,8 +258,8 @@ static json_t *make_figures(const measurement *m)
     double first = m->ms[0], ms = bench_median(m->ms + m->run->warmup, m->run->steps);
     double tokens_per_s = (double)(c->batch * c->seq * c->accum) / ms * 1e3;
     double flops = tokens_per_s * sgt_flops_per_token(&c->step.model, c->seq);
-    /* The peak speed is itself a measurement. If the step exceeded it, use the step's speed as the
-     * peak, as training does, so that MFU is at most 100 %. */
+    /* The peak speed is itself measured, so a step can exceed it. In that case use the speed of the
+     * step as the peak, as training does, so that MFU is at most 100 %. */
     double peak = b->peak_flops > 0 && flops > b->peak_flops ? flops : b->peak_flops;
     json_t *j = json_pack(
         "{s:s, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I}", "device", b->name,
@@ -266,7 +269,8 @@ static json_t *make_figures(const measurement *m)
         first / 1e3, "backend_bytes", (json_int_t)bytes, "peak_bytes",
         (json_int_t)(b->memory_total ? bytes : sgt_memory_peak()), "total_bytes",
         (json_int_t)(b->memory_total ? b->memory_total : sgt_memory_total()));
-    /* json_real returns NULL if the loss is NaN or infinite; in that case nothing is added */
+    /* json_real returns NULL if the loss is NaN or infinite; in that case the field "loss" is
+     * omitted */
     json_object_set_new(j, "loss", json_real(m->loss));
     if (peak > 0) bench_put(j, "mfu", flops / peak);
     bench_put(j, "peak_tflops", peak * 1e-12);
@@ -277,8 +281,8 @@ static json_t *make_figures(const measurement *m)
     return j;
 }
 
-/* Start the clock of step `step`. If tokenizing is to be measured, first tokenize the text of the
- * step's rows, and count its time as part of the step. */
+/* Start the clock for step `step`. If the measurement includes tokenizing, tokenize the text of the
+ * step's rows first, and count that time as part of the step. */
 static void begin_step(measurement *m, uint64_t step)
 {
     if (m->run->text && m->rc == SGT_OK)
@@ -311,9 +315,9 @@ static void on_step(void *ctx, const sgt_metrics *s, uint64_t steps, uint64_t fi
     if (done < steps) begin_step(m, done);
 }
 
-/* Train on the data of m->config. When CUPTI begins to record, no measured step may still be
- * running. Training waits until all steps have ended before it saves a checkpoint, so save_every is
- * set to the number of measured steps. */
+/* Train on the data of m->config. No measured step may still be running when CUPTI starts to
+ * record. Before training saves a checkpoint, it waits until all earlier steps have ended, so save
+ * a checkpoint right after the last measured step. */
 static int train(measurement *m, sgt_error *err)
 {
     sgt_training_result r;
@@ -351,7 +355,7 @@ int bench_step_measure(json_t **figures, const step_run *run, sgt_error *err)
     m.ms = calloc(measured_steps(run), sizeof *m.ms);
     m.wait = calloc(measured_steps(run), sizeof *m.wait);
     if (rc == SGT_OK && (!m.ms || !m.wait)) rc = sgt_fail_memory(err, NULL);
-    /* open CUPTI now, because it must be open before the backend captures a CUDA graph */
+    /* open CUPTI before the backend captures a CUDA graph: CUPTI requires this order */
     if (rc == SGT_OK && run->parts) rc = open_cupti(&m, err);
     if (rc == SGT_OK && run->text) rc = open_coder(&m.coder, &m.config, err);
     if (rc == SGT_OK) rc = train(&m, err);

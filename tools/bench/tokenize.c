@@ -1,8 +1,8 @@
 /* tokenize.c: the subcommand `sgt-bench tokenize`, which measures how fast text in memory is
- * tokenized by new encoders, whose caches are empty. With --peer, the same text is also tokenized a
- * second time. Reading the files is not measured. With --disk, entire commands are measured
- * instead. The rows of the table are measured in turns: sgt, sgt with other ways to split the text,
- * and other tokenizers (tests/peers/bpe.py). */
+ * tokenized. Each measurement uses new encoders, whose caches are empty; with --peer, the same text
+ * is then tokenized once more with full caches. Reading the files is not measured. With --disk,
+ * complete commands are measured instead. The rows of the table are measured in alternation: sgt,
+ * sgt with other split patterns, and other tokenizers (tests/peers/bpe.py). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,50 +67,52 @@ static const sgt_program program = {
 typedef struct piece {
     const char *text;
     size_t n;
-    char *file; /* the file's text, owned by its first piece; NULL in its other pieces */
+    /* buffer with the file's text, owned by the first piece of the file; NULL in the file's other
+     * pieces */
+    char *file;
 } piece;
 
-/* One thread's encoder and output buffer. */
+/* An encoder and an output buffer. Each thread has one coder. */
 typedef struct coder {
     sgt_encoder *encoder;
-    void *ids; /* buffer for the ids of the longest piece */
+    void *ids; /* buffer that has room for the token ids of the longest piece */
 } coder;
 
 static struct {
     sgt_corpus *corpus;
     uint64_t bytes;              /* total size of the inputs */
     piece *pieces;               /* the inputs in memory */
-    size_t count, room, longest; /* longest: length in bytes of the longest piece */
-    /* vocabs and peers have one element for each row of the table. Row 0 is our encoder. It may be
-     * followed by two rows for our encoder with other ways to split text. The last rows are other
-     * tokenizers. */
-    /* vocabulary of our encoder; NULL: the row measures a different tokenizer */
+    size_t count, room, longest; /* `longest` is the length in bytes of the longest piece */
+    /* The arrays `vocabs` and `peers` have one element for each row of the table. Row 0 is our
+     * encoder. Up to two rows follow for our encoder with other ways to split text. The last rows
+     * are other tokenizers. */
+    /* vocabulary for our encoder; NULL if the row measures another tokenizer */
     sgt_vocab *vocabs[BENCH_ROWS];
-    /* name by which bpe.py knows the row's tokenizer; NULL: the row measures our encoder */
+    /* name of the row's tokenizer in bpe.py; NULL if the row measures our encoder */
     const char *peers[BENCH_ROWS];
-    /* only for --disk. work: path of a temporary folder; out: path in that folder at which a
-     * command writes its output */
+    /* Used only with --disk. `work` is the path of a temporary folder, and `out` is the path in
+     * that folder to which a command writes its output. */
     char work[SGT_PATH], out[SGT_PATH];
     int threads;
     /* shared by the threads of a turn */
     coder *coders;   /* (threads) */
-    size_t next;     /* atomic: index of the next piece to tokenize */
+    size_t next;     /* index of the next piece to tokenize; accessed atomically */
     uint64_t tokens; /* atomic */
 } state;
 
 /* ---- the text ---- */
 
-/* usual size in bytes of the pieces into which text is cut. sgt-tokenize cuts documents into pieces
- * of this size, too. A piece is longer if it has no position at which a cut leaves the tokens
- * unchanged */
+/* usual maximum size in bytes of the pieces into which text is cut; sgt-tokenize uses the same size
+ * for documents. A piece is longer if cutting it at any position in this range would change the
+ * tokens */
 #define PIECE_BYTES ((size_t)256 << 10)
 /* maximum size in bytes of an input: 1 TiB */
 #define MOST_BYTES ((size_t)1 << 40)
 
-/* Cut the text of a file into pieces without changing its tokens. Each piece ends at the last
- * position within its first PIECE_BYTES at which a cut leaves the tokens unchanged. If there is no
- * such position, the search is repeated within twice as many bytes until there is one. Takes
- * ownership of `file`, even on failure. */
+/* Cut the text of a file into pieces. Cuts must not change the tokens, so each piece ends at the
+ * last position within its first PIECE_BYTES bytes at which a cut is safe. If there is no such
+ * position, double the number of bytes to search until there is one. Takes ownership of `file`,
+ * even on failure. */
 static int add_pieces(char *file, size_t n, sgt_error *err)
 {
     const sgt_vocab *vocab = state.vocabs[0];
@@ -133,7 +135,7 @@ static int add_pieces(char *file, size_t n, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return SGT_EFORMAT if all inputs are empty. */
+/* Return SGT_OK, or SGT_EFORMAT if all inputs are empty. */
 static int check_bytes(sgt_error *err)
 {
     if (state.bytes) return SGT_OK;
@@ -141,7 +143,7 @@ static int check_bytes(sgt_error *err)
                     state.corpus->files[0].path);
 }
 
-/* Read all files of the corpus (and standard input for "-"), and cut their text into pieces. */
+/* Read all files of the corpus (for "-", standard input), and cut their text into pieces. */
 static int read_text(sgt_error *err)
 {
     for (size_t i = 0; i < state.corpus->count; i++) {
@@ -166,14 +168,14 @@ static int allocate_ids(sgt_error *err)
         return sgt_fail_memory(err, NULL);
     for (coder *c = state.coders; c < state.coders + state.threads; c++) {
         if (!(c->ids = malloc(bytes))) return sgt_fail_memory(err, NULL);
-        memset(c->ids, 0, bytes); /* fault in the pages before the clock starts */
+        memset(c->ids, 0, bytes); /* fault in the buffer's pages before the measurement starts */
     }
     return SGT_OK;
 }
 
-/* Tokenize pieces until none is left; each thread takes the next piece when it has finished one.
- * bench_run calls this function only once per thread, because a pass over the text counts as a
- * single unit of work. Therefore the index `k` of the unit is not used. */
+/* Tokenize pieces until none are left. A thread that finishes a piece takes the next one in the
+ * list. bench_run calls this function once per thread, because the work is one pass over the text,
+ * so the index `k` of the unit of work is not used. */
 static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     const coder *c = &state.coders[thread];
@@ -189,8 +191,8 @@ static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
     return rc;
 }
 
-/* Tokenize the text with new encoders, whose caches are empty. With --peer, tokenize it a second
- * time with the same encoders. */
+/* Tokenize the text with new encoders, whose caches are empty. With --peer, tokenize the text a
+ * second time with the same encoders, whose caches are then full. */
 static int encode_text(const sgt_vocab *vocab, json_t **figures, sgt_error *err)
 {
     const bench_slice s = {.most = 1, .seconds = 1e9, .threads = state.threads};
@@ -216,8 +218,9 @@ static int encode_text(const sgt_vocab *vocab, json_t **figures, sgt_error *err)
 
 /* ---- commands ---- */
 
-/* Run a command on as many cores as our encoder uses, and set *figures from its JSON answer. With
- * --disk, the time is that of the entire process. */
+/* Run a command on as many cores as our encoder uses, and set *figures from the JSON object that
+ * the command prints. With --disk, the time is that of the complete process; otherwise it is the
+ * time that the command reports. */
 static int run_command(bench_script *command, json_t **figures, sgt_error *err)
 {
     json_t *answer;
@@ -237,8 +240,8 @@ static int run_command(bench_script *command, json_t **figures, sgt_error *err)
     return SGT_OK;
 }
 
-/* Run the sgt-tokenize that is in the same folder as this program on the inputs, with state.out as
- * the output folder. */
+/* Run sgt-tokenize on the inputs, with state.out as the output folder. The program is taken from
+ * the folder that contains this program. */
 static int run_ours(json_t **figures, sgt_error *err)
 {
     char *program_path = sgt_beside_program(1, "sgt-tokenize");
@@ -260,8 +263,8 @@ static int run_ours(json_t **figures, sgt_error *err)
     return rc;
 }
 
-/* Return the descriptor of a file in memory that lists the paths of the corpus, each followed by a
- * NUL. There may be too many paths for a command line. */
+/* Write a list of the corpus's paths, each followed by a NUL, to an in-memory file, and return its
+ * descriptor. A list is used because there may be too many paths for a command line. */
 static int list_files(const sgt_corpus *c, sgt_error *err)
 {
     int fd = bench_memory_file("inputs", "", 0, err);
@@ -273,9 +276,10 @@ static int list_files(const sgt_corpus *c, sgt_error *err)
     return fd;
 }
 
-/* Run bpe.py, which is embedded in this program, on all files of the corpus. In memory, the script
- * reads the texts before it starts its clock. With --disk, the entire process is timed. Our split
- * pattern is passed to the script, because a .tiktoken file has none. */
+/* Run bpe.py, which is embedded in this program, on all files of the corpus. Without --disk, the
+ * script reads the texts into memory before it starts its clock. With --disk, the complete process
+ * is timed. The split pattern is passed to the script, because a .tiktoken file does not contain
+ * one. */
 static int run_peer(const char *peer, json_t **figures, sgt_error *err)
 {
     const sgt_vocab *v = state.vocabs[0];
@@ -310,7 +314,8 @@ static int run_turns(sgt_error *err)
 {
     size_t turns = bench.count > 1 || o.disk ? (size_t)o.turns : 1;
     json_t *ignored = NULL;
-    /* run once without measuring, so that all programs find the files in the page cache */
+    /* with --disk, run once without measuring, so that the files are in the page cache for all
+     * programs */
     int rc = o.disk ? measure_row(0, &ignored, err) : SGT_OK;
     json_decref(ignored);
     return rc == SGT_OK ? bench_take_turns(0, bench.count, turns, measure_row, err) : rc;
@@ -318,7 +323,7 @@ static int run_turns(sgt_error *err)
 
 /* ---- what is measured ---- */
 
-/* Add a row for our encoder with the split pattern `pattern`, called `name` in the table. */
+/* Add a row named `name` that measures our encoder with the split pattern `pattern`. */
 static int add_ours(const char *name, const char *pattern, sgt_error *err)
 {
     size_t i = bench.count;
@@ -326,10 +331,10 @@ static int add_ours(const char *name, const char *pattern, sgt_error *err)
     return sgt_vocab_load(&state.vocabs[i], o.vocab, pattern, err);
 }
 
-/* Add the rows of our encoder. If neither --peer nor --disk is given and our own code can split by
- * the vocabulary's pattern, add two more rows for comparison:
- * - the same pattern, run by PCRE2. It is put in brackets, because our own code recognizes only
- *   exact patterns
+/* Add the rows that measure our encoder. If neither --peer nor --disk is given, and our own code
+ * can split text by the vocabulary's pattern, add two more rows for comparison:
+ * - the same pattern, run by PCRE2. The pattern is put in brackets for this, because our own code
+ *   recognizes a pattern only by its exact text
  * - GPT-2's pattern */
 static int add_all_ours(sgt_error *err)
 {
@@ -345,8 +350,8 @@ static int add_all_ours(sgt_error *err)
     return rc == SGT_OK ? add_ours("GPT-2's pattern", "gpt2", err) : rc;
 }
 
-/* If --peer is given, add rows for the programs to compare with. They differ for Parquet files and
- * text files. */
+/* If --peer is given, add one row for each program to compare with. For Parquet files these
+ * programs differ from those for text files. */
 static int add_peers(sgt_error *err)
 {
     const sgt_corpus *c = state.corpus;
