@@ -1,6 +1,5 @@
-/* options.c: parses a command line according to its table of options. It also suggests words that
- * the user may have meant, prints --help, and offers words to a shell that completes a command
- * line. */
+/* options.c: parses a command line according to a program's table of options. It also suggests
+ * corrections for unknown words, prints --help, and offers completions to a shell. */
 #include "tools/cli/options.h"
 
 #include <ctype.h>
@@ -19,14 +18,14 @@
 
 /* ---- the table ---- */
 
-/* Options of every program, which answer_question handles. */
+/* Options that every program has. The function answer_question handles them. */
 static const sgt_option others[] = {{.name = "Others"},
                                     {"help", 'h', SGT_OPT_FLAG, NULL, .help = "print this help"},
                                     {"version", 0, SGT_OPT_FLAG, NULL, .help = "print the version"},
                                     {0}};
 
-/* Return a copy of the option in which inherited members are filled in: if o->as names an option of
- * train/config.c, members that *o leaves empty are copied from that option. */
+/* Return a copy of an option with inherited members filled in: if o->as is an option of
+ * train/config.c, members that are empty in *o are copied from that option. */
 static sgt_option filled_in(const sgt_option *o)
 {
     sgt_option f = *o;
@@ -66,8 +65,9 @@ int sgt_option_at(const sgt_program *p, size_t i, sgt_option *out)
 
 /* ---- numbers ---- */
 
-/* Return the factor that a suffix stands for: a power of 1000 for k, M, G and T, or a power of 1024
- * for Ki, Mi, Gi and Ti. If `bytes` is set, a B may follow. Return 0 if s is not such a suffix. */
+/* Return the factor that the suffix s stands for: a power of 1000 for k, M, G and T, or a power of
+ * 1024 for Ki, Mi, Gi and Ti. An empty suffix stands for 1. If `bytes` is 1, s may end in B. Return
+ * 0 if s is not a valid suffix. */
 static uint64_t suffix_factor(const char *s, int bytes)
 {
     static const char letters[] = "kMGT";
@@ -81,9 +81,9 @@ static uint64_t suffix_factor(const char *s, int bytes)
     return factor;
 }
 
-/* Set *out to v * factor / 10^places. A decimal number such as 1.25k is passed as its digits, v =
- * 125, the factor of its suffix, 1000, and the number of digits after the decimal point, places =
- * 2. Return 0, or -1 if the result is not an integer or does not fit into 64 bits. */
+/* Set *out to v * factor / 10^places. For 1.25k, for example, v is 125 (the digits), `factor` is
+ * 1000 (the suffix), and `places` is 2 (the number of digits after the decimal point). Return 0, or
+ * -1 if the result is not an integer or does not fit into 64 bits. */
 static int whole_number(uint64_t v, uint64_t factor, int places, uint64_t *out)
 {
     __extension__ unsigned __int128 x = (unsigned __int128)v * factor;
@@ -94,8 +94,9 @@ static int whole_number(uint64_t v, uint64_t factor, int places, uint64_t *out)
     return x <= UINT64_MAX ? 0 : -1;
 }
 
-/* Parse a number: digits with an optional decimal point, an optional exponent, and an optional
- * suffix. Set *out and return 0, or return -1 if s is not such a number. */
+/* Parse a number: digits with an optional decimal point, followed by an optional exponent and an
+ * optional suffix. Set *out and return 0. Return -1 if s is not such a number or the number is not
+ * an integer that fits into 64 bits. */
 static int parse_scaled(const char *s, int bytes, uint64_t *out)
 {
     uint64_t v = 0, factor;
@@ -121,9 +122,8 @@ static int parse_scaled(const char *s, int bytes, uint64_t *out)
 int sgt_parse_count(const char *s, uint64_t *out) { return parse_scaled(s, 0, out); }
 int sgt_parse_size(const char *s, uint64_t *out) { return parse_scaled(s, 1, out); }
 
-/* Parse a number followed by the text `unit`. Unlike strtod, refuse leading white space,
- * hexadecimal numbers, "inf" and "nan". Set *out and return 0, or return -1 if s is not such a
- * number. */
+/* Parse a number that is followed by the text `unit`. Unlike strtod, refuse leading white space,
+ * hexadecimal numbers, "inf" and "nan". On success, set *out and return 0. Otherwise, return -1. */
 static int parse_real(const char *s, const char *unit, double *out)
 {
     char *end;
@@ -145,11 +145,11 @@ static int parse_percent(const char *s, double *out)
 
 /* ---- suggestions ---- */
 
-/* Suggestions for names that other programs use for options and words. In each row, the first
- * string is the suggestion: an option, an operand or a word of our programs. The second string has
- * the names that other programs use for it. A program skips a row if the first word of the
- * suggestion is not one of its known words. The row with the suggestion "" lists names without a
- * counterpart: nothing is suggested for them, not even an option with a similar name. */
+/* Suggestions for names that other programs use. In each row, the first string is the suggestion:
+ * an option, an operand or a word of our programs. The second string lists the names that other
+ * programs use for the same thing. A row is used only in programs that know the first word of the
+ * suggestion. The row whose suggestion is "" lists names for which we have nothing similar: no
+ * suggestion is made for them, not even an option with a similar name. */
 static const char *const other_names[][2] = {
     {"", "log-every log-interval log-freq logging-steps logdir model-max-length sample-every "
          "save-checkpoint gpu cuda"},
@@ -203,14 +203,15 @@ static const char *const other_names[][2] = {
     {"OUT/ as the last word", "output output-prefix output-dir out-dir out o"},
     {"RUN/ without an option", "model checkpoint ckpt load init-from out-dir"}};
 
-/* LONGEST_WORD: maximum length in bytes of words that are compared; FARTHEST: distance between
- * words that are not similar, larger than all others; MOST_CANDIDATES: maximum number of words in a
- * suggestion (if more are equally near, none is suggested) */
+/* LONGEST_WORD is the maximum length in bytes of words that are compared. FARTHEST is the distance
+ * between words that are not similar; all other distances are smaller. MOST_CANDIDATES is the
+ * maximum number of words in a suggestion: if more words are equally near, no suggestion is
+ * made. */
 enum { LONGEST_WORD = 48, FARTHEST = 2 * LONGEST_WORD, MOST_CANDIDATES = 4 };
 
-/* The known words that are nearest to an unknown word, all at the distance `far`. Several words are
- * kept only if `far` is BEGINS or BEGINS_PART, because in these cases, the unknown word may
- * abbreviate any of them. At any other distance, the first one found is kept. */
+/* The known words that are nearest to an unknown word, all at the same distance, `far`. If the
+ * distance is BEGINS or BEGINS_PART, all such words are kept, because the unknown word may be an
+ * abbreviation of any of them. At other distances, only the first such word is kept. */
 typedef struct candidates {
     char text[256]; /* the words, with " or " between them */
     size_t count, far;
@@ -226,7 +227,8 @@ typedef struct candidates {
  *   FARTHEST         they are not similar */
 enum { SAME, BEGINS, BEGINS_PART };
 
-/* Return whether a word of a help text is literal, and not a placeholder such as FILE. */
+/* Return whether a word is to be typed literally, such as auto. It is not if it is a placeholder,
+ * such as FILE. */
 static int stands_for_itself(const char *word)
 {
     return islower((unsigned char)*word) || isdigit((unsigned char)*word);
@@ -247,13 +249,13 @@ static void add_candidate(candidates *c, size_t far, const char *before, const c
 static int folded(char c) { return c == '_' || c == '.' ? '-' : tolower((unsigned char)c); }
 static size_t differ(char a, char b) { return folded(a) != folded(b); }
 
-/* Return the number of typing errors between the n bytes at a and the m bytes at b: how many
- * letters must be inserted, deleted, replaced, or swapped with the next letter, to turn a into
- * b. */
+/* Return the number of typing errors between the n bytes at `a` and the m bytes at `b`: the
+ * smallest number of letters that must be inserted, deleted, replaced, or swapped with the next
+ * letter to turn `a` into `b`. */
 static size_t count_slips(const char *a, size_t n, const char *b, size_t m)
 {
-    /* slips[i][j]: number of errors between the first i letters of a and the first j letters of
-     * b */
+    /* slips[i][j] is the number of errors between the first i letters of `a` and the first j of
+     * `b` */
     size_t slips[LONGEST_WORD + 1][LONGEST_WORD + 1];
     size_t best = 0;
     for (size_t i = 0; i <= n; i++)
@@ -269,9 +271,9 @@ static size_t count_slips(const char *a, size_t n, const char *b, size_t m)
     return best;
 }
 
-/* Search the m bytes at `in`, whose parts are separated by dashes, for a part that begins with the
- * n bytes at `word`. Return BEGINS if this is the first part, BEGINS_PART if it is a later part, or
- * 0 if there is none. */
+/* Search a word (the m bytes at `in`) for a part that begins with the n bytes at `word`. The parts
+ * of a word are separated by dashes. Return BEGINS if the first part does, BEGINS_PART if a later
+ * part does, or 0 if none does. */
 static size_t begins_part(const char *word, size_t n, const char *in, size_t m)
 {
     for (size_t at = 0; at + n <= m; at++)
@@ -280,26 +282,26 @@ static size_t begins_part(const char *word, size_t n, const char *in, size_t m)
     return 0;
 }
 
-/* Return the distance between an unknown word, the n bytes at `word`, and a known name, the m bytes
- * at `name`:
- * - SAME if they are equal
- * - BEGINS_PART plus the number of typing errors, if there are at most `most`
- * - FARTHEST minus the name's length, if the word or a part of it begins with the name; so longer
- *   names are nearer
- * - FARTHEST otherwise */
+/* Return the distance between an unknown word (the n bytes at `word`) and a known name (the m bytes
+ * at `name`):
+ * - SAME if the word and the name are equal
+ * - BEGINS_PART plus the number of typing errors, if there are at most `most` errors
+ * - FARTHEST minus the length of the name, if the word or one of its dash-separated parts begins
+ *   with the name. A longer name is therefore nearer than a shorter one
+ * - FARTHEST in all other cases */
 static size_t distance(const char *word, size_t n, const char *name, size_t m, size_t most)
 {
     size_t slips = count_slips(word, n, name, m);
-    /* A word with as many typing errors as the name has letters may have no letter in common with
-     * the name, so it is not similar. */
+    /* If there are as many typing errors as the name has letters, the word and the name may have no
+     * letter in common, so they are not similar. */
     if (slips <= most && slips < m) return slips ? BEGINS_PART + slips : SAME;
     return m > 1 && begins_part(name, m, word, n) ? FARTHEST - m : FARTHEST;
 }
 
-/* Compare the unknown word with the names that other programs use for the known word. Allow one
- * typing error if the name has more than three letters. In shorter names one error is too many,
- * because cpu would match gpu. Two errors are always too many, because num-threads would match
- * num-heads. */
+/* Compare the unknown word with the names that other programs use for the known word, the `length`
+ * bytes at `known`. One typing error is allowed if the name has more than three letters. No error
+ * is allowed in shorter names, because cpu would match gpu. Two errors are never allowed, because
+ * num-threads would match num-heads. */
 static void try_other_names(candidates *nearest, const char *word, size_t n, const char *before,
                             const char *known, size_t length)
 {
@@ -338,7 +340,7 @@ const char *sgt_suggest(const char *word, size_t n, const char *known, const cha
 
 /* ---- one option ---- */
 
-/* Return whether the option accepts the word auto instead of a number. */
+/* Return whether the option accepts "auto" in place of a number. */
 static int may_be_auto(const sgt_option *o)
 {
     const char *last = strrchr(o->value, '|');
@@ -384,8 +386,8 @@ static int set_word(const sgt_option *o, const char *v, sgt_error *err)
                     sgt_option_value(o, value));
 }
 
-/* Parse `value` and store it in the option's variable. NULL means that the option was given without
- * a value. */
+/* Parse `value` and store the result in the option's variable. `value` is NULL if the option was
+ * given without a value. */
 static int set_option(const sgt_option *o, const char *value, sgt_error *err)
 {
     char buf[SGT_OPTION_VALUE];
@@ -407,9 +409,9 @@ static int set_option(const sgt_option *o, const char *value, sgt_error *err)
     return rc;
 }
 
-/* Store each default in the variable of its option, for the options in the program's own table.
- * Only a default that is a number or one of the option's words can be stored. Any other default is
- * a description for --help. */
+/* Store the default of each option in the option's variable, for all options in the program's own
+ * table. A default that is neither a valid number nor one of the option's words is not stored: it
+ * is only a description for --help. */
 static void set_defaults(const sgt_program *p)
 {
     for (const sgt_option *row = p->options; row->name; row++) {
@@ -419,8 +421,8 @@ static void set_defaults(const sgt_program *p)
     }
 }
 
-/* Find an option by its letter or, if `letter` is 0, by its name, the n bytes at `name`. Fill in *o
- * and return 1, or return 0 if there is no such option. */
+/* Find an option by its letter or, if `letter` is 0, by its name, the n bytes at `name`. Return 1
+ * with the option in *o, or 0 if there is no such option. */
 static int find_option(const sgt_program *p, const char *name, size_t n, char letter, sgt_option *o)
 {
     for (size_t i = 0; sgt_option_at(p, i, o); i++) {
@@ -432,8 +434,8 @@ static int find_option(const sgt_program *p, const char *name, size_t n, char le
     return 0;
 }
 
-/* Return the operands in the usage text of p, which follow "[OPTION]... ". Return "" if there are
- * none. */
+/* Return the operands in the usage text of p, which are the text after "[OPTION]... ". Return "" if
+ * the program takes no operands. */
 static const char *operands_of(const sgt_program *p)
 {
     const char *at = strstr(p->usage, "[OPTION]... ");
@@ -441,10 +443,11 @@ static const char *operands_of(const sgt_program *p)
     return *at == '-' ? "" : at;
 }
 
-/* ---- messages and results for people ---- */
+/* ---- messages and results ---- */
 
-/* number of seconds that a rank above 0 waits before it prints its failure. If rank 0 has failed
- * too, mpirun kills the other ranks within that time, so only rank 0's message appears */
+/* number of seconds that a rank other than 0 waits before it prints its error. If rank 0 has
+ * failed, too, mpirun kills the other ranks within that time, so that only rank 0's error is
+ * printed */
 #define LAUNCHER_SECONDS 3
 
 static uint32_t rank_of(const sgt_program *p) { return p->rank ? p->rank() : 0; }
@@ -467,8 +470,9 @@ int sgt_exit_code(int error)
     return error == SGT_ESTOPPED ? SGT_EXIT_INTERRUPTED : SGT_EXIT_FAILED;
 }
 
-/* Print the failure. A rank above 0 waits first. If rank 0 has failed too, it prints the reason,
- * and the launcher kills this rank during its wait, so the reason is printed only once. */
+/* Print the error, and return the exit code. A rank other than 0 waits before it prints: if rank 0
+ * has failed, too, the launcher kills this rank during the wait, so that only rank 0 prints the
+ * error. */
 int sgt_report_failure(const sgt_program *p, const sgt_error *err)
 {
     char rank[32] = "";
@@ -481,8 +485,9 @@ int sgt_report_failure(const sgt_program *p, const sgt_error *err)
     return sgt_exit_code(err->code);
 }
 
-/* If a message of the form "--NAME VALUE: ..." is about a VALUE that is not one of the option's
- * words, append a suggestion. Do nothing if VALUE is a list. */
+/* Append a suggestion to a message of the form "--NAME VALUE: ..." if VALUE is not one of the words
+ * that the option NAME accepts. Do nothing if VALUE contains a comma, because VALUE is then a
+ * list. */
 static void add_hint(const sgt_program *p, sgt_error *err)
 {
     char hint[SGT_HINT], buf[SGT_OPTION_VALUE];
@@ -515,8 +520,8 @@ void sgt_take_cpu(const sgt_program *p, const char *level)
     if (sgt_cpu_limit(level, &err) < 0) sgt_usage(p, "--cpu %s", err.text);
 }
 
-/* Exit after --help or a similar option has printed its text. The exit code is SGT_EXIT_OK, or
- * SGT_EXIT_FAILED if the text could not be written. */
+/* Exit after --help, --version or --completion has printed its text. The exit code is SGT_EXIT_OK,
+ * or SGT_EXIT_FAILED if the text could not be written. */
 static _Noreturn void end_after_output(void)
 {
     exit(fflush(stdout) || ferror(stdout) ? SGT_EXIT_FAILED : SGT_EXIT_OK);
@@ -524,12 +529,13 @@ static _Noreturn void end_after_output(void)
 
 /* ---- --help ---- */
 
-/* COLUMNS: maximum width of --help in columns; NARROW: terminal width below which an option's help
- * begins on a new line; LEFT: width of the left column, which has the option's name and value */
+/* COLUMNS is the maximum width of --help in columns. NARROW is the terminal width below which an
+ * option's help begins on a new line. LEFT is the width of the left column, which shows each
+ * option's name and value. */
 enum { COLUMNS = 100, NARROW = 72, LEFT = 28 };
 
-/* Print the help text of an option, followed by the words in o->choices if the option is a text
- * that may list them. */
+/* Print the help text of an option. If the option takes any text and has a list of words
+ * (o->choices), print these words after the help text. */
 static void print_text(FILE *to, const sgt_option *o)
 {
     fputs(o->help ? o->help : "-", to);
@@ -573,10 +579,10 @@ static void print_help(const sgt_program *p)
 
 /* ---- completion in shells ---- */
 
-/* Scripts for completion. They run `sgt-x --completion words -- WORD...` with the words up to the
- * cursor. offer_words then prints one word per line, each followed by a tab and its help if it has
- * any. Lines with a special meaning are :f (offer files), :d (folders), :c (commands), and :n (add
- * no space, because a list may continue). */
+/* Completion scripts for shells. Each runs `sgt-x --completion words -- WORD...` with the words up
+ * to the cursor. offer_words then prints one completion per line, followed by a tab and a help text
+ * if there is one. Some lines are instructions to the script: :f (offer files), :d (offer folders),
+ * :c (offer commands), and :n (append no space, because a list may continue). */
 static const char bash_script[] =
     "_sgt()\n"
     "{\n"
@@ -636,12 +642,12 @@ static const char fish_script[] =
     "end\n";
 
 /* Print the n bytes at `word` as a completion if they begin with the text at the cursor. If that
- * text is a list, its first `head` bytes are the items before the last comma. They are printed
- * unchanged before the word, and only the text after them is compared with it. */
+ * text is a comma-separated list, its first `head` bytes end with the last comma. Only the text
+ * after these bytes is compared with the word; they are printed before the word. */
 static void offer(const char *cursor, size_t head, const char *word, size_t n, const char *help)
 {
     size_t begun = strlen(cursor) - head, said = strlen(help);
-    /* drop the final colon of a help text: it introduces a list of words, which only --help
+    /* drop the colon at the end of a help text: it introduces a list of words that only --help
      * prints */
     if (said && help[said - 1] == ':') said--;
     if (n >= begun && !memcmp(word, cursor + head, begun))
@@ -660,7 +666,8 @@ static void offer_options(const sgt_program *p, const char *cursor)
     }
 }
 
-/* Offer the values of an option. For "a|b|FILE", offer the words a and b, and file names. */
+/* Offer completions for the value of an option. If the value is described as "a|b|FILE", for
+ * example, offer the words a and b, and file names. */
 static void offer_values(const sgt_option *o, const char *cursor)
 {
     static const char *const places[][2] = {{"FILE", ":f"},   {"SHARD", ":f"}, {"DIR", ":d"},
@@ -687,12 +694,13 @@ static const sgt_command *find_command(const sgt_program *p, const char *word)
     return c ? *c : NULL;
 }
 
-/* Offer completions for the last of the `count` elements of `words`, which is the text at the
- * cursor. bash passes --name=VALUE as three elements, other shells as one. */
+/* Offer completions for the text at the cursor, which is the last of the `count` strings in
+ * `words`. bash passes --name=VALUE as three strings, other shells as one. */
 static void offer_words(const sgt_program *p, int count, char **words)
 {
     const char *cursor = count ? words[count - 1] : "", *equals = strchr(cursor, '=');
-    int before = count - 2; /* index of the word before the one at the cursor */
+    /* index of the word before the one at the cursor; negative if there is none */
+    int before = count - 2;
     const char *name = before >= 0 ? words[before] : "";
     if (!strcmp(cursor, "=")) cursor = "";
     else if (!strcmp(name, "=") && before > 0) name = words[before - 1];
@@ -714,9 +722,9 @@ static void offer_words(const sgt_program *p, int count, char **words)
         offer(cursor, 0, (*c)->name, strlen((*c)->name), (*c)->what);
 }
 
-/* Print the output of `--completion table`: a line for each option and heading of p, followed by
- * the same for its subcommands. `command` is the subcommand to which p belongs, or "-" if p is the
- * program. */
+/* Print the table for `--completion table`: one line for each option and heading of p, followed by
+ * the lines of its subcommands. `command` is the name of the subcommand that p describes, or "-" if
+ * p describes the program itself. */
 static void print_table(const sgt_program *p, const char *command)
 {
     static const char *const kinds[] = {"heading", "flag", "count",  "size",   "real",
@@ -734,8 +742,9 @@ static void print_table(const sgt_program *p, const char *command)
         print_table((*c)->program, (*c)->name);
 }
 
-/* Handle --completion, which options.h describes: print a shell's script, or the words for which
- * the script asks. The `count` arguments at `args` are those after --completion. */
+/* Handle --completion (see sgt_options_parse in options.h): print the completion script for a
+ * shell, the completions that such a script asks for, or the table of options. `args` holds the
+ * `count` arguments after --completion. */
 static void print_completion(const sgt_program *p, int count, char **args)
 {
     const char *form = count ? args[0] : "";
@@ -751,7 +760,8 @@ static void print_completion(const sgt_program *p, int count, char **args)
 /* ---- a whole command line ---- */
 
 /* Suggest an option or an operand of p for an unknown name, the n bytes at `name`, as sgt_suggest
- * does. If the suggestion is a flag, do not append =VALUE. */
+ * does. If =VALUE follows the name, it is part of the suggestion unless the suggested option is a
+ * flag. */
 static const char *suggest_option(const sgt_program *p, const char *name, size_t n, int exactly,
                                   char hint[SGT_HINT])
 {
@@ -764,8 +774,9 @@ static const char *suggest_option(const sgt_program *p, const char *name, size_t
         if (o.kind != SGT_OPT_HEADING)
             at += (size_t)snprintf(known + at, sizeof known - at, " %s", o.name);
     sgt_suggest(name, n, known, "--", exactly, hint);
-    /* Adapt the suggestion to the kind of the option. A flag takes no value, so remove the value. A
-     * CHOICE may lack the suggested word in this program; then suggest nothing. */
+    /* Adapt the suggestion to the kind of the option. A flag takes no value, so remove the value.
+     * If the suggestion is an option and one of its words, such as "device cuda", make no
+     * suggestion unless this program's option accepts that word. */
     char *said = hint + (*hint ? strlen("; did you mean --") : 0),
          *word = said + strcspn(said, "= ");
     if (!*word || !find_option(p, said, (size_t)(word - said), 0, &o)) return hint;
@@ -776,8 +787,8 @@ static const char *suggest_option(const sgt_program *p, const char *name, size_t
     return hint;
 }
 
-/* End the program with a usage error because of an unknown option, the n bytes at `name`, which was
- * typed after `dashes`. */
+/* Exit with a usage error because an option is unknown. Its name is the n bytes at `name`, which
+ * were typed after `dashes` ("-" or "--"). */
 static _Noreturn void refuse_unknown(const sgt_program *p, const char *dashes, const char *name,
                                      size_t n)
 {
@@ -789,17 +800,18 @@ static _Noreturn void refuse_unknown(const sgt_program *p, const char *dashes, c
     sgt_usage(p, "%s%.*s: no such option%s", dashes, (int)n, name, hint);
 }
 
-/* Exit with a usage error if
- *
- *   an operand NAME=VALUE has the name of an option, and no file of that name exists
- *   operands are given, but the program takes none (a dash or --data may have been forgotten)
- *   no operands are given, but the usage has a single form, which needs some */
+/* Exit with a usage error in any of these cases:
+ * - An operand has the form NAME=VALUE, NAME is similar to an option's name, and there is no file
+ *   with the operand's name.
+ * - There are operands, but the program takes none. (The user may have forgotten the dashes or
+ *   --data.)
+ * - There are no operands, but the usage has a single form, which requires some. */
 static void check_operands(const sgt_program *p, char **operands)
 {
     const char *wanted = operands_of(p), *word = *operands;
-    /* Reject an operand NAME=VALUE if NAME is similar to an option. `exactly` limits what counts as
-     * similar (see sgt_suggest). If the operand may be a new folder, only equal names count: a
-     * folder's name may be the beginning of an option's name. */
+    /* How similar NAME must be to an option's name for an operand NAME=VALUE to be refused (see
+     * sgt_suggest). If the operand may name a new folder, only equal names count, because a
+     * folder's name may well begin an option's name. */
     int exactly = !*wanted ? 0 : p->makes_folder ? 1 : 2;
     sgt_option o;
     if (!word && *wanted && !strchr(wanted, '\n'))
@@ -817,7 +829,7 @@ static void check_operands(const sgt_program *p, char **operands)
     }
 }
 
-/* If argv[0] is --help, --version or --completion, print the answer and end the program. */
+/* If argv[0] is --help, --version or --completion, print what it asks for and exit. */
 static void answer_question(const sgt_program *p, int argc, char **argv)
 {
     const char *arg = *argv;
@@ -831,8 +843,8 @@ static void answer_question(const sgt_program *p, int argc, char **argv)
     end_after_output();
 }
 
-/* Find the option with the letter arg[1]. If `arg` has more letters, as in -xVALUE or -name, end
- * the program with a usage error that suggests the correct form. */
+/* Find the option whose letter is arg[1]. If more letters follow, as in -xVALUE or -name, exit with
+ * a usage error that suggests the correct form. */
 static void find_letter(const sgt_program *p, const char *arg, sgt_option *o)
 {
     char hint[SGT_HINT];
@@ -844,7 +856,8 @@ static void find_letter(const sgt_program *p, const char *arg, sgt_option *o)
     refuse_unknown(p, "-", arg + 1, n);
 }
 
-/* Parse the option at argv[i], and return the number of arguments that it consists of, 1 or 2. */
+/* Parse the option at argv[i]. Return 1 if it takes up one argument, or 2 if its value is the next
+ * argument. */
 static int apply_option(const sgt_program *p, int argc, char **argv, int i)
 {
     const char *arg = argv[i], *value = NULL, *name = arg + 2;
@@ -864,10 +877,10 @@ static int apply_option(const sgt_program *p, int argc, char **argv, int i)
     return took;
 }
 
-/* Ensure that file descriptors 0, 1 and 2 are open. Otherwise the next opened file could become
- * descriptor 0 and be read as standard input, or become descriptor 2 and be overwritten by the
- * progress bar. A closed descriptor is opened as /dev/null, but for the opposite direction, so that
- * using it still fails. */
+/* Ensure that file descriptors 0, 1 and 2 are open. Otherwise the next file to be opened could get
+ * descriptor 0 and be read as standard input, or get descriptor 2 and be overwritten by the
+ * progress bar. A closed descriptor is opened on /dev/null, but in the wrong direction (0 for
+ * writing, 1 and 2 for reading), so that using it still fails. */
 static void hold_standard_files(void)
 {
     for (int fd = 0; fd <= STDERR_FILENO; fd++)

@@ -22,19 +22,20 @@
 
 /* ---- signals ---- */
 
-/* the flag that sgt_catch_signals returns; global, because a signal handler gets no pointer */
+/* the flag that sgt_catch_signals returns. It is global because a signal handler receives no
+ * pointer to it */
 static sgt_stop stop;
 
-/* signals that set the flag: SIGINT, SIGTERM, and SIGHUP unless it is ignored */
+/* signals that set the flag `stop`: SIGINT and SIGTERM, and also SIGHUP unless it is ignored */
 static sigset_t handled;
 
-/* if the same signal comes again within this many seconds, it counts only once */
+/* number of seconds within which a repeated signal counts as the same signal */
 #define TOGETHER 1
 
 /* Handle a signal. The first signal requests a stop, and a second signal ends the program at once.
- * But the same event may send one signal twice, which must count as one. For example, timeout(1)
- * signals the process and then its process group; when a terminal is closed, both its shell and the
- * kernel send SIGHUP. */
+ * A single event can send the same signal twice, which must count as one: timeout(1) signals the
+ * process and then its process group, and when a terminal is closed, both the shell and the kernel
+ * send SIGHUP. */
 static void on_signal(int number)
 {
     static volatile sig_atomic_t first;
@@ -45,8 +46,9 @@ static void on_signal(int number)
     since = sgt_now();
 }
 
-/* If `on` is 1, set the flag as if a first signal had come, so that the next signal ends the
- * program. If the flag is already set, a signal has come, so end the program now. */
+/* If `on` is 0, clear the flag. If `on` is 1, set the flag, so that the next signal ends the
+ * program at once. If the flag was already set, a signal has arrived before, so end the program
+ * now. */
 void sgt_end_at_signal(int on)
 {
     if (!on) __atomic_store_n(&stop.requested, 0, __ATOMIC_RELEASE);
@@ -61,40 +63,43 @@ static void *wait_for_signals(void *unused)
     return unused;
 }
 
-/* Block the signals in this thread and in all threads that it starts, and receive them in a
- * separate thread. A signal handler would interrupt system calls of the thread in which it runs,
- * even calls in third-party libraries, and would need space on that thread's stack. */
+/* Block the signals in this thread and in all threads that it starts, and receive the signals in a
+ * separate thread. A signal handler would have two disadvantages: it would interrupt system calls
+ * of the thread in which it runs, including calls in third-party libraries, and it would need space
+ * on that thread's stack. */
 sgt_stop *sgt_catch_signals(void)
 {
     pthread_t thread;
     struct sigaction action, before;
     memset(&action, 0, sizeof action);
-    /* install a handler, because shells make background processes ignore SIGINT */
+    /* install a handler even for signals that are ignored: shells make background processes ignore
+     * SIGINT */
     action.sa_handler = on_signal;
     action.sa_flags = SA_RESTART;
     sigemptyset(&handled);
     sigaddset(&handled, SIGINT);
     sigaddset(&handled, SIGTERM);
-    /* handle SIGHUP, which is sent when a terminal is closed, unless nohup(1) made the process
-     * ignore it */
+    /* handle SIGHUP (sent when a terminal is closed) unless the process ignores it, as under
+     * nohup(1) */
     if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaddset(&handled, SIGHUP);
-    /* ignore SIGXFSZ, so that a write beyond `ulimit -f` fails with EFBIG, which is reported as an
-     * error */
+    /* ignore SIGXFSZ, so that a write beyond the limit of `ulimit -f` returns EFBIG, which is
+     * reported, instead of killing the process */
     signal(SIGXFSZ, SIG_IGN);
     pthread_sigmask(SIG_BLOCK, &handled, NULL);
     for (int number = 1; number < NSIG; number++)
         if (sigismember(&handled, number) == 1) sigaction(number, &action, NULL);
     if (pthread_create(&thread, NULL, wait_for_signals, NULL) == 0) pthread_detach(thread);
-    /* if the thread cannot be started, let the handler receive the signals */
+    /* if the thread cannot be started, unblock the signals, so that on_signal runs as a signal
+     * handler */
     else pthread_sigmask(SIG_UNBLOCK, &handled, NULL);
     return &stop;
 }
 
 /* ---- memory ---- */
 
-/* The following functions allocate no memory. They do not flush stdout, because its buffer may hold
- * an incomplete result. */
+/* The functions for running out of memory allocate none themselves. They do not flush stdout
+ * either, because its buffer may hold an incomplete result. */
 static const char *program = "sgt";
 
 void sgt_no_memory(void)
@@ -118,8 +123,8 @@ void sgt_end_without_memory(const char *name)
 
 /* ---- OpenMP ---- */
 
-/* number of times that an idle OpenMP thread polls for work before it sleeps. This takes about 20
- * us. The threads of train/generate poll for the same time (SGT_TEAM_SPINS) */
+/* number of times that an idle OpenMP thread polls for work before it sleeps, which takes about 20
+ * us in total. The threads of train/generate poll for the same time (SGT_TEAM_SPINS) */
 #define SPINS "1000"
 
 void sgt_spin_little(char **argv)
@@ -127,25 +132,27 @@ void sgt_spin_little(char **argv)
     const char *spins = getenv("GOMP_SPINCOUNT");
     char self[PATH_MAX] = "";
     if (spins && strcmp(spins, SPINS) == 0) {
-        /* This is the second execution, and libgomp has read the variable. Remove it now, so that
-         * child processes see only what the user has set. */
+        /* The program has been executed a second time, and libgomp has read the variable. Remove
+         * the variable, so that child processes see only what the user has set. */
         unsetenv("GOMP_SPINCOUNT");
         return;
     }
     if (spins || getenv("OMP_WAIT_POLICY") || setenv("GOMP_SPINCOUNT", SPINS, 1) < 0) return;
-    /* execute this program by its own path, so that ps and pkill still show its name */
+    /* execute the file of this program by its own path instead of /proc/self/exe, so that ps and
+     * pkill still show the program's name */
     if (readlink("/proc/self/exe", self, sizeof self - 1) > 0) execv(self, argv);
-    /* execv has failed, perhaps because /proc is missing, so restore the environment */
+    /* execv has failed, perhaps because /proc is not mounted, so restore the environment and
+     * continue */
     unsetenv("GOMP_SPINCOUNT");
 }
 
-/* If the user has not set OMP_NUM_THREADS, torchrun sets it to 1. That value is meant for PyTorch's
- * threads, so it is ignored here. */
+/* torchrun sets OMP_NUM_THREADS to 1 if the user has not set it. That value is meant for PyTorch's
+ * threads, so ignore it. */
 int sgt_most_threads(void)
 {
     const char *text = getenv("OMP_NUM_THREADS");
     if (!text || (!strcmp(text, "1") && getenv("TORCHELASTIC_RUN_ID"))) return 0;
-    /* read the first number of a list, which may have one number per nesting level */
+    /* read only the first number of a comma-separated list, whose numbers are for nesting levels */
     const long n = strtol(text, NULL, 10);
     return n < 1 || n > INT_MAX ? 0 : (int)n;
 }
@@ -159,8 +166,8 @@ int sgt_threads(uint64_t typed, uint32_t sharing)
 
 #define PACKAGES "/lib/python3*/site-packages"
 
-/* Append the existing folders ROOT/PACKAGES/nvidia/NAME/lib to *found, where ROOT is `root` and
- * PACKAGES is `packages`. */
+/* Append to *found all existing folders whose path is `root`, followed by `packages` and
+ * /nvidia/NAME/lib. */
 static void find_libraries(glob_t *found, const char *root, const char *packages)
 {
     char pattern[PATH_MAX];
@@ -169,12 +176,13 @@ static void find_libraries(glob_t *found, const char *root, const char *packages
     if ((size_t)n < sizeof pattern) glob(pattern, GLOB_APPEND, NULL, found);
 }
 
-/* Return the prefix in which the program `file` is installed, such as /usr for /usr/bin/python3.
- * Overwrites `file`. */
+/* Return the prefix under which a program is installed, such as /usr if `file` is /usr/bin/python3.
+ * The function overwrites `file`. */
 static char *prefix_of(char *file) { return dirname(dirname(file)); }
 
-/* Search below two prefixes of the first python3 in PATH: the prefix of the path itself, which may
- * be a virtual environment, and the prefix of the file to which it is a symbolic link. */
+/* Append NVIDIA's folders below the prefix of the first python3 in PATH. Search below two prefixes:
+ * that of the path as found, which may be a virtual environment, and that of the file to which the
+ * path leads if it is a symbolic link. */
 static void find_below_python_of_path(glob_t *found)
 {
     char file[PATH_MAX], real[PATH_MAX];
@@ -191,8 +199,8 @@ static void find_below_python_of_path(glob_t *found)
     }
 }
 
-/* Return the paths, joined with colons, in malloc'd memory. Repeated paths and paths that contain a
- * colon are skipped. */
+/* Return the found paths as one string in malloc'd memory, joined with colons. Duplicate paths and
+ * paths that contain a colon are skipped. */
 static char *join(const glob_t *found)
 {
     size_t room = 1, at = 0;
@@ -212,7 +220,7 @@ char *sgt_wheel_folders(void)
     char own[PATH_MAX];
     find_libraries(&found, getenv("VIRTUAL_ENV"), PACKAGES);
     find_libraries(&found, getenv("CONDA_PREFIX"), PACKAGES);
-    /* search below the prefix of this program, which pip may have installed in a virtual
+    /* search below the prefix of this program, because pip may have installed it in a virtual
      * environment */
     if (realpath("/proc/self/exe", own)) find_libraries(&found, prefix_of(own), PACKAGES);
     find_below_python_of_path(&found);

@@ -10,26 +10,27 @@
 #include "loader/base/clock.h"
 #include "tools/cli/talk.h"
 
-#define REDRAW .2  /* number of seconds between redraws on a terminal */
-#define LOGGED 10. /* number of seconds between lines if stderr is not a terminal */
-/* BAR: maximum width of the bar in columns; LEAST: minimum width, below which no bar is drawn */
+#define REDRAW .2  /* seconds between redraws of the line if stderr is a terminal */
+#define LOGGED 10. /* seconds between printed lines if stderr is not a terminal */
+/* BAR is the maximum width of the bar in columns. LEAST is the minimum width: if less room is left,
+ * no bar is drawn. */
 #define BAR 20
 #define LEAST 4
 
 struct sgt_progress {
-    /* protects all fields, because lines and updates may come from different threads */
+    /* lock for all fields, because several threads may print lines and update the progress */
     pthread_mutex_t lock;
     const char *unit;
     int terminal, quiet, drawn;
-    /* 1: sgt_progress_end prints the last state even if no line has been printed before; 0: only if
-     * one has */
+    /* 1 if sgt_progress_end prints the last state even if no line has been printed before; 0 if it
+     * does so only after other lines */
     int keep_last;
     double start, last;
-    /* done, total, from: arguments of the last sgt_progress_update; drawn_at: value of `done` when
-     * the line was last drawn */
+    /* `done`, `total` and `from` are the arguments of the last sgt_progress_update. `drawn_at` is
+     * the value of `done` when the line was last drawn. */
     uint64_t done, total, from, drawn_at;
     char facts[256];
-    const char *program; /* name of the program, with which each notice begins */
+    const char *program; /* name of the program, printed at the start of each notice */
 };
 
 sgt_progress *sgt_progress_new(const char *unit, int quiet)
@@ -51,10 +52,10 @@ static size_t count_facts(const char *text)
     return n;
 }
 
-/* Write to the n bytes at `line` the text that follows the bar: "84.1/200 MB [00:03<00:04, 25.0
- * MB/s] facts". If the total is unknown, leave out the remaining time. `less` selects what else is
- * left out: the rate from 1 on, and also the elapsed time from 2 on. `facts` is the number of facts
- * to show. */
+/* Write the text that follows the bar, such as "84.1/200 MB [00:03<00:04, 25.0 MB/s] facts", to the
+ * n bytes at `line`. If the total is unknown, omit the remaining time. If `less` is at least 1,
+ * omit the rate, and if it is at least 2, also the elapsed time. Of the facts (short texts that the
+ * caller supplies), show only the first `facts`. */
 static void format_tail(const sgt_progress *p, size_t less, size_t facts, char *line, size_t n)
 {
     char *(*format)(char *, size_t, uint64_t) =
@@ -83,8 +84,8 @@ static void format_tail(const sgt_progress *p, size_t less, size_t facts, char *
     line[at < n ? at : n - 1] = '\0';
 }
 
-/* Write a progress bar of at most `room` columns to `bar`. `part` is the completed fraction of the
- * work. */
+/* Write a progress bar of at most `room` columns to `bar`. `part` is the fraction of the work that
+ * is done. */
 static void put_bar(char bar[BAR + 3], double part, int room)
 {
     int wide = room - 2 > BAR ? BAR : room - 2, filled = (int)(part < 1 ? part * wide : wide);
@@ -94,8 +95,8 @@ static void put_bar(char bar[BAR + 3], double part, int room)
     bar[wide + 2] = '\0';
 }
 
-/* Draw the progress line. Before it, print the text `before` in the same system call: otherwise the
- * line could disappear from the terminal for a moment. */
+/* Draw the progress line. Print the text `before` above it in the same system call: with two calls,
+ * the line could disappear from the terminal for a moment. */
 static void draw(sgt_progress *p, const char *before)
 {
     char tail[512], head[16] = "", bar[BAR + 3] = "", line[600];
@@ -105,13 +106,13 @@ static void draw(sgt_progress *p, const char *before)
     /* show 100 % only when all is done */
     if (p->total) snprintf(head, sizeof head, "%3d%%", (int)(part >= 1 ? 100 : 100 * part));
     do {
-        /* `less` is the number of elements that are left out. It grows until the line fits.
-         * Elements are left out in this order: the rate, the elapsed time, the facts from the last
-         * to the second, the bar, and the first fact. */
+        /* `less` is the number of elements omitted from the line. It is increased until the line
+         * fits. Elements are omitted in this order: the rate, the elapsed time, the facts from the
+         * last to the second, the bar, and the first fact. */
         size_t gone = less < 2 ? 0 : less - 2, facts = gone < all ? all - gone : all && gone == all;
         has_bar = p->terminal && p->total && (!gone || gone < all);
         format_tail(p, less, facts, tail, sizeof tail);
-        /* columns that remain for the bar after `head`, `tail` and a space */
+        /* number of columns left for the bar, besides `head`, `tail` and a space */
         left = room - (int)(strlen(head) + strlen(tail)) - !!p->total;
     } while (p->terminal && left < (has_bar ? LEAST + 2 : 0) && less++ < 3 + all);
     if (has_bar) put_bar(bar, part, left);
@@ -128,12 +129,12 @@ void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_
 {
     if (!p || p->quiet) return;
     pthread_mutex_lock(&p->lock);
-    /* read the clock while holding the lock: otherwise a thread with an older time could draw after
-     * a thread with a newer one */
+    /* read the clock only while holding the lock. Otherwise a thread that has read an older time
+     * could draw after a thread that has read a newer time */
     double now = sgt_now();
     if (facts) snprintf(p->facts, sizeof p->facts, "%s", facts);
-    /* Restart the measurement of time in two cases: while no work is done yet, so that preparations
-     * do not lower the rate, and if the system clock was set back. */
+    /* Restart the clock in two cases: while no total has been set and no work is done, so that
+     * preparations do not lower the rate, and if the system clock has been set back. */
     if (now < p->start || (!p->total && done == from)) p->start = p->last = now;
     p->done = done;
     p->total = total;
@@ -180,9 +181,9 @@ void sgt_progress_keep_last(sgt_progress *p)
     if (p) p->keep_last = 1;
 }
 
-/* Return whether the last state must still be printed. On a terminal it must if anything was drawn
- * or done. Without a terminal, it must if earlier lines were printed (otherwise the log might end
- * at 62 %), or if the caller asked for it (sgt_progress_keep_last). */
+/* Return whether the last state must still be printed. On a terminal, print it if anything was
+ * drawn or done. Without a terminal, print it if lines were printed earlier (otherwise the log
+ * might end at 62 %), or if the caller has called sgt_progress_keep_last. */
 static int must_draw_last(const sgt_progress *p)
 {
     if (p->terminal) return p->drawn || p->done;

@@ -1,5 +1,5 @@
-/* talk.c: formats numbers with units, wraps lines, and prints notices, JSON and text that may not
- * be valid UTF-8. */
+/* talk.c: formats numbers with units, wraps lines, and prints notices, JSON, and text that may
+ * contain invalid UTF-8. */
 #include "tools/cli/talk.h"
 
 #include <stdarg.h>
@@ -71,11 +71,11 @@ sgt_notice sgt_talk_notice(const char *program, int quiet)
     return (sgt_notice){quiet ? NULL : print_notice, (void *)(uintptr_t)program};
 }
 
-#define LEAST 16 /* terminal width in columns below which lines are not wrapped */
-/* columns by which a continuation line is indented more than the line it continues */
+#define LEAST 16 /* lines are not wrapped on a terminal narrower than this number of columns */
+/* number of columns by which a continuation line is indented relative to the start of its line */
 #define INDENT ((size_t)2)
-/* maximum number of consecutive spaces between the words of a sentence. A line with more than GAP
- * spaces in a row is the row of a table: such spaces separate its columns */
+/* maximum number of consecutive spaces between words of a sentence. More spaces in a row separate
+ * the columns of a table */
 #define GAP 2
 
 int sgt_columns(int fd)
@@ -84,7 +84,7 @@ int sgt_columns(int fd)
     return isatty(fd) && ioctl(fd, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
 }
 
-/* Return the width in columns of the n bytes at s, counting one column for each UTF-8 character. */
+/* Return the width in columns of the n bytes at s. Each UTF-8 character counts as one column. */
 static size_t width(const char *s, size_t n)
 {
     size_t columns = 0;
@@ -151,8 +151,8 @@ FILE *sgt_wrapped_open(sgt_wrapped *w, int columns)
 void sgt_wrapped_close(sgt_wrapped *w)
 {
     if (fclose(w->to) != 0) sgt_no_memory();
-    /* Allocate 4 bytes for each byte of text. That is enough even if a line is broken at every
-     * space, which is then replaced by a newline and INDENT spaces. */
+    /* Allocate 4 bytes for each byte of text. That is enough even if a line break replaces every
+     * space, because a line break adds a newline and INDENT spaces. */
     size_t size = 4 * w->n + 1;
     char *wrapped = malloc(size);
     if (!wrapped) sgt_no_memory();
@@ -163,11 +163,11 @@ void sgt_wrapped_close(sgt_wrapped *w)
 
 /* ---- bytes ---- */
 
-/* maximum size in bytes of a line in a run's files; usual lines are a few hundred bytes long */
+/* maximum size in bytes of a line in the files of a run; typical lines have a few hundred bytes */
 enum { LINE = 65536 };
 
-/* Return how many of the n bytes at s can be printed now. If they end in an incomplete UTF-8
- * sequence, these are the bytes before that sequence, otherwise n. */
+/* Return how many of the n bytes at s can be printed now: n or, if they end in an incomplete UTF-8
+ * sequence, the number of bytes before that sequence. */
 static size_t count_whole(const uint8_t *s, size_t n)
 {
     uint32_t cp;
@@ -203,7 +203,7 @@ int sgt_json_lines(const char *folder, const char *name, void (*add)(void *ctx, 
 json_t *sgt_json_text(const char *text, size_t n)
 {
     char *clean = malloc(3 * n + 1);
-    /* end the program here, because jansson would silently leave out the field */
+    /* end the program here, because jansson would silently omit a field whose value is NULL */
     if (!clean) sgt_no_memory();
     json_t *s = json_stringn(clean, sgt_utf8_replace((uint8_t *)clean, (const uint8_t *)text, n));
     free(clean);
@@ -243,9 +243,9 @@ size_t sgt_print_text(const char *s, size_t n, int terminal, int end)
 
 /* ---- facts ---- */
 
-enum { LABEL = 12 }; /* minimum width in columns of the left column, which has the names */
+enum { LABEL = 12 }; /* minimum width in columns of the left column, which shows the names */
 
-/* Return whether a value is not printed because it is null, false, 0 or empty. */
+/* Return whether a value is null, false, 0 or empty, and is therefore not printed. */
 static int is_empty(const json_t *value)
 {
     const char *name;
@@ -256,9 +256,9 @@ static int is_empty(const json_t *value)
     return empty;
 }
 
-/* Print the value of a fact. An array of strings is printed as its strings, any other array as its
- * length. If the name ends in "bytes", the value is printed as a size; other integers are printed
- * with commas. */
+/* Print the value of a fact. For an array of strings, print the strings, and for any other array,
+ * its length. If the fact's name ends in "bytes", print the value as a size. Print other integers
+ * with commas between groups of three digits. */
 static void put_fact(FILE *to, const char *name, const json_t *value)
 {
     const size_t n = strlen(name), bytes = strlen("bytes"), count = json_array_size(value);
@@ -280,8 +280,8 @@ static void put_fact(FILE *to, const char *name, const json_t *value)
     else fputs(sgt_format_count(text, sizeof text, number), to);
 }
 
-/* Print the members of an object as "name value, name value, ...". Members that are objects or null
- * are skipped. */
+/* Print the members of an object as "name value, name value, ...", without members that are objects
+ * or null. */
 static void put_pairs(FILE *to, const json_t *object)
 {
     const char *name, *between = "";
@@ -299,9 +299,9 @@ static void put_pairs(FILE *to, const json_t *object)
     }
 }
 
-/* Print a line "name value" for each member of `facts` from index `from` on, except those that are
- * empty (is_empty). If a member is an object of objects (its own first member is an object), print
- * a line for each inner object. The column of names has at least `wide` columns. */
+/* Print a line "name value" for each member of `facts` from index `from` on, except those for which
+ * is_empty is true. If a member is an object whose own first member is an object, print a line for
+ * each of its members instead. The column of names is at least `wide` columns wide. */
 static void put_facts(FILE *to, const json_t *facts, size_t from, int wide)
 {
     const char *name;
@@ -361,7 +361,8 @@ int sgt_flush_results(sgt_error *err)
                                                    : SGT_OK;
 }
 
-/* Print a word, quoted for a shell if necessary, so that it's becomes 'it'\''s'. */
+/* Print a word, with quotes for a shell if necessary. The word it's, for example, becomes
+ * 'it'\''s'. */
 static void put_quoted(FILE *to, const char *word)
 {
     static const char plain[] =
