@@ -1,17 +1,19 @@
 /* bpe.c: creates encoders and encodes texts. pieces.c, which is compiled once for each id width,
- * turns a piece (a pre-token) into ids. The definition of BPE is: of all adjacent pairs of tokens
- * that have a merge, merge the pair with the lowest merged id, and of equal pairs the leftmost;
- * repeat until no pair has a merge.
+ * turns a piece (a pre-token) into ids. The definition of BPE is: start with one token per byte. Of
+ * all pairs of adjacent tokens for which the vocabulary has a merge, merge the pair whose merged
+ * token has the lowest id. If this pair occurs more than once, merge its leftmost occurrence.
+ * Repeat until no pair has a merge.
  *
  * A piece is encoded by the first of these methods that accepts it:
- *   words   up to 15 bytes, or 15 characters with 4-byte ids: nearly all pieces (words.h)
- *   longs   up to 256 bytes, if the piece is in the cache of long words (words.h)
- *   scan    up to 256 bytes: the definition applied literally, on the stack
- *   steps   longer pieces, for which the definition would take quadratic time
+ *   words   pieces of up to 15 bytes or, with 4-byte ids, up to 15 characters: nearly all pieces
+ *           (words.h)
+ *   longs   pieces of up to 256 bytes that are in the cache of long words (words.h)
+ *   scan    pieces of up to 256 bytes: the definition applied step by step, on the stack
+ *   steps   longer pieces, for which applying the definition step by step would take quadratic time
  *
- * Before scan, a piece is cut between any two adjacent bytes that no token of the vocabulary
- * contains next to each other. The last section of pieces.c finds cuts between the tokens of a long
- * piece. */
+ * Before the method "scan" encodes a piece, the piece is cut between any two adjacent bytes that no
+ * token of the vocabulary contains next to each other. The last section of pieces.c finds offsets
+ * at which a long piece can be cut between two tokens. */
 #include "tokenize/bpe/bpe.h"
 
 #include <stdlib.h>
@@ -82,8 +84,8 @@ int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, void *
     const size_t width = e->words.v->width, room = ids_bytes / width;
     size_t at = 0;
     for (size_t i = 0; i < count; i++) {
-        /* A text has at most as many ids as bytes, so this check keeps every write within the
-         * buffer. */
+        /* A text never has more ids than bytes, so after this check, no id is written past the end
+         * of the buffer. */
         if (texts[i].n > room - at)
             return sgt_fail(err, SGT_EUSAGE,
                             "ids: the buffer has room for %zu ids of %zu bytes, but a text of %zu "

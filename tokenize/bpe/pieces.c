@@ -1,5 +1,5 @@
-/* pieces.c: encodes pieces (pre-tokens), and finds offsets at which long ones can be cut without
- * changing the ids. Compiled once for each id width (width.h). */
+/* pieces.c: encodes pieces (pre-tokens), and finds offsets at which a long piece can be cut without
+ * changing the ids. The file is compiled once for each width of an id (width.h). */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +10,12 @@
 
 /* ---- the definition ----
  *
- * This section applies the definition of byte-pair encoding (bpe.c) literally. The time is
+ * This section applies the definition of byte-pair encoding (see bpe.c) step by step. The time is
  * quadratic in the number of bytes. */
 
-/* Apply all merges to the n > 0 tokens of `ids`, in place. Return the number of tokens that remain.
- * merged[i] is the id that ids[i] and ids[i + 1] merge to; the last entry is always NO_PAIR. */
+/* Apply merges to the n > 0 tokens whose ids are in `ids`, in place, until no pair can be merged.
+ * Return the number of tokens that remain. merged[i] is the id that ids[i] and ids[i + 1] merge to,
+ * or NO_PAIR if they do not merge. For the last token, merged[i] is NO_PAIR. */
 static size_t merge_all(const sgt_vocab *v, sgt_id *ids, sgt_id *merged, size_t n)
 {
     for (;;) {
@@ -42,9 +43,9 @@ size_t WIDTH(sgt_bpe_scan)(const sgt_vocab *v, const uint8_t *s, size_t n, void 
     return n ? merge_all(v, ids, merged, n) : 0;
 }
 
-/* Encode the n bytes at s by the definition of BPE. Unlike sgt_bpe_scan, start with one token per
- * character (begin_with_characters) where that gives the same ids; elsewhere, with one per byte.
- * Only used for 4-byte ids. */
+/* Encode the n bytes at s by applying the definition of BPE. Unlike sgt_bpe_scan_32, which starts
+ * with one token per byte, start with one token per character wherever this gives the same ids
+ * (begin_with_characters). This function is only used for 4-byte ids. */
 static size_t scan_characters(const sgt_vocab *v, const uint8_t *s, size_t n, void *room)
 {
     sgt_id *ids = room;
@@ -56,22 +57,24 @@ static size_t scan_characters(const sgt_vocab *v, const uint8_t *s, size_t n, vo
 
 /* ---- steps ----
  *
- * Encodes a long piece in linear time. Two adjacent tokens "fit" if encoding the bytes of these two
- * tokens alone gives the same two tokens. A sequence of tokens is the encoding of its bytes if and
- * only if every two adjacent tokens fit. (This assumes that each token is the encoding of its own
- * bytes, which is checked when a vocabulary is read.) The proof is in H. van Antwerpen, A. Neubeck,
- * "So many tokens, so little time: introducing a faster, more flexible byte-pair tokenizer"
- * (GitHub, 2024).
+ * This section encodes a long piece (pre-token) in linear time. Two adjacent tokens "fit" if
+ * encoding the joined bytes of these two tokens gives the same two tokens. A sequence of tokens is
+ * the BPE encoding of the joined bytes of the tokens if and only if every two adjacent tokens fit.
+ * (This assumes that the encoding of each token's bytes is that token, which is checked when a
+ * vocabulary is read.) The proof is in H. van Antwerpen, A. Neubeck, "So many tokens, so little
+ * time: introducing a faster, more flexible byte-pair tokenizer" (GitHub, 2024).
  *
- * The algorithm goes from left to right. It takes the longest token that fits next to the last
- * token. If no token fits, it replaces the last token by a shorter one. */
+ * The algorithm goes through the piece from left to right. It appends the longest token that
+ * matches the next bytes and fits next to the token appended before. If no such token fits, it
+ * removes the token appended before, and tries a shorter token in its place. */
 
 static uint32_t merged_by(const void *pairs, uint32_t left, uint32_t right)
 {
     return sgt_pair(pairs, left, right);
 }
 
-/* Return 1 if BPE-encoding the joined bytes of the two tokens gives exactly these two tokens. */
+/* Return 1 if encoding the joined bytes of the tokens `left` and `right` with BPE gives these two
+ * tokens; otherwise 0. */
 static int fit(const sgt_vocab *v, uint32_t left, uint32_t right)
 {
     return sgt_stay_apart((const uint32_t(*)[2])v->halves, merged_by, &v->pairs, left, right);
@@ -81,8 +84,8 @@ static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, void *ro
 {
     const sgt_vocab *v = w->v;
     sgt_id *ids = room;
-    /* Loop invariant: the first `count` ids encode the first `at` bytes of s, and `fit` is 1 for
-     * every two adjacent tokens. */
+    /* Loop invariant: the first `count` elements of `ids` are tokens whose joined bytes are the
+     * first `at` bytes at s, and `fit` returns 1 for every two adjacent tokens. */
     size_t at = 0, count = 0, len = 0;
     sgt_vocab_need_trie(v);
     uint32_t token = n ? sgt_vocab_longest(v, s, n, &len) : 0;
@@ -95,9 +98,9 @@ static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, void *ro
         } else if (len > 1) {
             token = sgt_vocab_longest(v, s + at, len - 1, &len);
         } else {
-            /* No token at this offset passes `fit`: mark it as a dead end, so that it is not tried
-             * again. A later mark may overwrite this one. In this case, the offset is tried again,
-             * which takes time but gives the same ids. */
+            /* No token that begins at offset `at` fits: mark the offset as a dead end, so that it
+             * is not tried again, and go back by one token. If a later mark overwrites this mark,
+             * the offset may be tried again, which takes time but does not change the ids. */
             assert(count > 0);
             w->marks[(w->place + at) % SGT_MARKS] = w->place + at;
             token = ids[--count];
@@ -111,8 +114,9 @@ static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, void *ro
 
 /* ---- long words ---- */
 
-/* Encode a word in sections. The word is cut between any two adjacent bytes that no token contains
- * next to each other, and each section is encoded separately. */
+/* Encode the n bytes at s, a word of at most SGT_BPE_SCAN_MAX bytes, in sections. The word is cut
+ * between any two adjacent bytes that no token contains next to each other, because no token can
+ * cross such a cut. Each section is encoded separately. */
 static size_t encode_parts(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
 {
     size_t count = 0;
@@ -124,8 +128,7 @@ static size_t encode_parts(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids
     return count;
 }
 
-/* Encode a word without looking it up in the cache of long words and without storing its ids
- * there. */
+/* Encode the n bytes at s, a word. The cache of long words is neither searched nor changed. */
 static size_t encode_anew(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
 {
     if (take_whole(w->v, s, n, ids)) return 1;
@@ -135,14 +138,15 @@ static size_t encode_anew(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
     return count;
 }
 
-/* A long word in the cache. If the cache's memory is full, new words are not stored, but their
- * sizes are added up. Once they add up to a quarter of that memory, the cache is emptied. If it
- * were emptied at once, encoding a text slightly larger than the cache again would find few of its
- * words there. */
+/* A word in the cache of long words. When the memory of the cache is full, new words are not
+ * stored, but their sizes are added up. When the sum exceeds a quarter of that memory, the cache is
+ * emptied. The cache is not emptied as soon as it is full, because if a text whose words take
+ * slightly more than the cache is encoded repeatedly, few words would then be found. */
 typedef struct long_word {
-    uint16_t count, n; /* count: number of ids; n: length of the word in bytes */
-    /* Number of ids in the upper 4 bits, or 0 if there are more than 15. This makes the first 8
-     * bytes of a long_word the same as those of a word_found (words.c). */
+    uint16_t count, n; /* number of ids, and length of the word in bytes */
+    /* In the upper 4 bits, the number of ids, or 0 if there are more than 15. As a result, a
+     * long_word has the same layout as a word_found (words.c): 8 bytes that end with these 4 bits,
+     * then the ids. */
     uint32_t found;
     sgt_id ids[]; /* the word's bytes follow the ids */
 } long_word;
@@ -197,8 +201,9 @@ size_t WIDTH(sgt_encode_long)(sgt_words *w, const uint8_t *s, size_t n, void *id
 
 /* ---- text ---- */
 
-/* Encode the words at the end of a text that start fewer than 16 bytes before its end. They are
- * copied to a larger buffer first, because the encoder reads 16 bytes from each word's start. */
+/* Encode the last words of a text: those that start less than 16 bytes before the end of the text.
+ * The words are first copied to a larger buffer, because the encoder reads 16 bytes from the start
+ * of each word on. */
 static size_t encode_tail(sgt_encoder *e, const uint8_t *s, const uint32_t *ends, size_t count,
                           sgt_id *ids)
 {
@@ -210,8 +215,9 @@ static size_t encode_tail(sgt_encoder *e, const uint8_t *s, const uint32_t *ends
     return n;
 }
 
-/* Encode `count` words that start at s. `left` is the number of bytes that may be read from s on,
- * and also the number of ids that fit into `ids`. */
+/* Encode `count` consecutive words, of which the first starts at s, into `ids`. Return the number
+ * of ids. `left` is the number of bytes that are readable at s, and also the number of ids for
+ * which `ids` has room. */
 static size_t encode_words(sgt_encoder *e, const uint8_t *s, const uint32_t *ends, size_t count,
                            size_t left, sgt_id *ids)
 {
@@ -225,8 +231,9 @@ static size_t encode_words(sgt_encoder *e, const uint8_t *s, const uint32_t *end
     return n + encode_tail(e, s + from, tail, count - safe, ids + n);
 }
 
-/* Split the n bytes at `text` into pieces and encode these. Return the number of ids. If the
- * pattern fails, return SGT_PATTERN_FAILED and set e->failure to the cause. */
+/* Split the n bytes at `text` into pieces (pre-tokens), and encode the pieces. Return the number of
+ * ids. If matching the PCRE2 split pattern fails, set e->failure to the error, and return
+ * SGT_PATTERN_FAILED. */
 static size_t encode_text(sgt_encoder *e, const void *text, size_t n, void *room)
 {
     sgt_id *ids = room;
@@ -244,23 +251,24 @@ static size_t encode_text(sgt_encoder *e, const void *text, size_t n, void *room
     return sp.at < n ? SGT_PATTERN_FAILED : count;
 }
 
-/* ---- cuts inside a long piece (bpe.h) ---- */
+/* ---- cuts inside a long piece ---- */
 
-/* Number of bytes at the end of a piece in which no cut is tried, because a cut is checked against
- * the text that follows it. In a piece of less than four times this length, the last quarter is
- * used instead. */
+/* Number of bytes at the end of a piece (pre-token) in which no cut is searched for, because a cut
+ * is valid only if text of some length follows it. If the piece is shorter than four times this
+ * number, no cut is searched for in the last quarter of the piece. */
 #define AHEAD ((size_t)16 << 10)
-#define TRIES 24 /* maximum number of token borders that find_border tests in one piece */
+#define TRIES 24 /* maximum number of borders between tokens that find_border tests in a piece */
 
 typedef struct extent {
     sgt_words *words;
     const sgt_vocab *v;
     const uint8_t *s; /* start of the piece */
     size_t from;      /* bytes of text before the piece */
-    /* length in bytes of the part of the piece that is in memory; the piece itself may be longer */
+    /* number of bytes of the piece that are in memory; more bytes of the piece may follow in the
+     * input */
     size_t n;
     size_t longest; /* bytes of the longest token */
-    sgt_id *ids;    /* array of n elements, for the ids of the piece */
+    sgt_id *ids;    /* array with room for the ids of n bytes (n elements) */
 } extent;
 
 static size_t longest_token(const sgt_vocab *v)
@@ -271,19 +279,21 @@ static size_t longest_token(const sgt_vocab *v)
     return most;
 }
 
-/* Return the length of a prefix of the n bytes at `text`, a few bytes shorter than n, that ends
- * with a complete character whatever text follows these n bytes. */
+/* Return the length of a prefix of the n bytes at `text`. The prefix is a few bytes shorter than n,
+ * and ends at the end of a character, whatever bytes follow the n bytes. */
 static size_t in_sight(const uint8_t *text, size_t n)
 {
     size_t m = n > 4 ? n - 4 : 0, low = m > 3 ? m - 3 : 0;
     while (m > low && (text[m] & 0xC0) == 0x80) m--;
-    /* If text[n - 7 ... n - 4] are all continuation bytes, the last of them belongs to no lead
-     * byte, which has at most three, and counts as a separate character. */
+    /* If the four bytes text[n - 7] to text[n - 4] are all UTF-8 continuation bytes, the last of
+     * these bytes cannot belong to a lead byte, because at most three continuation bytes follow a
+     * lead byte. It is therefore ill-formed, counts as a separate character, and the prefix may end
+     * before it. */
     return (text[m] & 0xC0) == 0x80 && n > 4 ? n - 4 : m;
 }
 
-/* Find the longest piece (pre-token) in the n bytes at `text`. Return its length, and set *from to
- * its start. */
+/* Find the longest piece (pre-token) in the n bytes at `text`. Return its length in bytes, and set
+ * *from to its offset from `text`. */
 static size_t longest_piece(const sgt_rule *r, const uint8_t *text, size_t n, size_t *from)
 {
     sgt_splitter sp = sgt_splitter_by(r, text, n);
@@ -298,15 +308,16 @@ static size_t longest_piece(const sgt_rule *r, const uint8_t *text, size_t n, si
     return most;
 }
 
-/* Return 1 if offset b is a border between two tokens of the encoded piece, whatever text follows
- * s[0 ... t); else 0. `last` is the token that ends at b. As the proof in bpe.h requires, the bytes
- * from b to each offset at which a token may end near t are encoded. `fit` must be 1 for `last` and
- * the first token of each result. */
+/* Return 1 if offset b of the piece x->s is a border between two tokens, whatever text follows the
+ * first t bytes of the piece; otherwise 0. `last` is the token that ends at b. As the proof in
+ * bpe.h requires, the function encodes the bytes from b up to each offset near t at which a token
+ * may end, and checks that `fit` returns 1 for `last` and the first token of each of these
+ * encodings. */
 static int stands(const extent *x, size_t b, uint32_t last, size_t t)
 {
     uint32_t first = SGT_NO_TOKEN;
-    /* x->ids holds the tokens before b in at most b entries, so the entries from index b on are
-     * free for the tokens after b */
+    /* x->ids holds the tokens of the b bytes before b. These are at most b tokens, so the elements
+     * from index b on are free for the tokens after b. */
     sgt_id *ids = x->ids + b;
     for (size_t a = t - x->longest + 1; a <= t; a++) {
         if (!encode_by_steps(x->words, x->s + b, a - b, ids)) return 0;
@@ -316,9 +327,9 @@ static int stands(const extent *x, size_t b, uint32_t last, size_t t)
     return 1;
 }
 
-/* Search backwards from offset `until` for a border between two tokens that can be a cut. Return
- * its offset, or 0 if none is found. The split rule must allow a cut there, and the border must
- * stay a border whatever text follows. */
+/* Search the piece x->s backwards from offset `until` for an offset at which the text can be cut.
+ * This must be a border between two tokens, whatever text follows, and the split rule must allow a
+ * cut there. Return the offset, or 0 if none is found. */
 static size_t find_border(const extent *x, size_t until)
 {
     size_t count = encode_by_steps(x->words, x->s, until, x->ids), b = until;
@@ -340,13 +351,13 @@ static size_t extent_cut(sgt_encoder *e, const uint8_t *text, size_t n)
     size_t ahead;
     x.n = longest_piece(&v->rule, text, in_sight(text, n), &x.from);
     x.s = text + x.from;
-    /* Leave out the piece's last few bytes. If the piece is white space, text that follows it may
-     * move its last character to the next piece. */
+    /* Ignore the last few bytes of the piece. If the piece is white space, the split rule may
+     * assign its last character to the next piece, depending on the text that follows. */
     if (x.n > 4) x.n = in_sight(x.s, x.n);
     ahead = AHEAD < x.n / 4 ? AHEAD : x.n / 4;
     if (x.longest > SGT_EXTENT_TOKEN || ahead < 2 * x.longest) return 0;
-    /* If memory runs out, return 0 as if no cut was found. The caller then reads more text, and
-     * reports an error if it runs out of memory, too. */
+    /* If no memory is available, return 0, as if there were no cut. The caller then reads more text
+     * into memory, and reports an error if it runs out of memory, too. */
     if (!(x.ids = malloc(x.n * sizeof *x.ids))) return 0;
     size_t b = find_border(&x, x.n - ahead);
     free(x.ids);

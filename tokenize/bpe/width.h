@@ -1,15 +1,17 @@
-/* width.h: defines names that stand for one id width, for files that are compiled once per width.
- * The Makefile defines SGT_FOR_wide for 4-byte ids; without it, ids are 2 bytes wide:
+/* width.h: defines names whose meaning depends on the width of a token id, for files that are
+ * compiled once per width. The Makefile defines SGT_FOR_wide to compile a file for 4-byte ids.
+ * Without SGT_FOR_wide, ids are 2 bytes wide.
  *
- *     sgt_id      type of an id, either in merge order or public (as users see it)
+ *     sgt_id      type of an id, either in merge order (bpe.h) or public (as users see it)
  *     NO_PAIR     "these two tokens do not merge": larger than the id of any merged token. (With
  *                 2-byte ids, id 65,535 can only be the end of text, which no merge produces.)
- *     NO_ID       id that no token has. It stands for a missing right neighbour when a pair is
- *                 looked up, so it must fit the 20 bits that an id has in a pair's key.
+ *     NO_ID       id that no token has. If a token has no right neighbour, NO_ID stands for the
+ *                 neighbour when the pair is looked up. NO_ID must fit into the 20 bits that the
+ *                 key of a pair has for each id.
  *     WIDTH(f)    name of the function or table f for this width
- *     publish     replaces ids in merge order by public ids
- *     take_whole  stores the id of a piece that is a token which no merges produce
- *     begin_with_characters   stores the tokens that merging a piece can start with */
+ *     publish     replaces ids in merge order with public ids
+ *     take_whole  looks up a piece (pre-token) among the tokens that no merges produce
+ *     begin_with_characters   stores the tokens of a piece that exist before the first merge */
 #ifndef SGT_WIDTH_H
 #define SGT_WIDTH_H
 
@@ -33,8 +35,8 @@ static inline void publish(const sgt_vocab *v, sgt_id *ids, size_t count)
         for (size_t i = 0; i < count; i++) ids[i] = (sgt_id)v->ids[ids[i]];
 }
 
-/* If the n bytes at s are exactly those of a token that no merges produce, store the token's public
- * id in ids[0] and return 1. Otherwise return 0. */
+/* If the n bytes at s are exactly the bytes of a token that no merges produce, store the public id
+ * of the token in ids[0], and return 1. Otherwise return 0. */
 static inline int take_whole(const sgt_vocab *v, const uint8_t *s, size_t n, sgt_id *ids)
 {
     const uint32_t whole = sgt_vocab_whole(v, s, n);
@@ -42,12 +44,14 @@ static inline int take_whole(const sgt_vocab *v, const uint8_t *s, size_t n, sgt
     return whole != SGT_NO_TOKEN;
 }
 
-/* Divide the n bytes at s into the tokens with which merging can start, and store their ids, in
- * merge order, in ids[]. Return the number of ids, or 0 if there would be more than `most`.
+/* Divide the n bytes at s into the tokens that exist before the first merge, and store the ids of
+ * these tokens in ids[]. The ids are numbered in merge order (bpe.h). Return the number of ids, or
+ * 0 if there would be more than `most`.
  *
- * A character becomes one token if its bytes are certain to merge before any of them merges with
- * bytes outside the character (sgt_vocab_character). Every other byte becomes a token by itself.
- * merged[i] is set to the token that ids[i] and ids[i + 1] merge to, for all ids but the last. */
+ * A UTF-8 character becomes a single token if its bytes always merge with each other before any of
+ * these bytes merges with a byte outside the character (sgt_vocab_character). Every other byte
+ * becomes a token by itself. For each id except the last, merged[i] is set to the id of the token
+ * that ids[i] and ids[i + 1] merge to. */
 static inline size_t begin_with_characters(const sgt_vocab *v, const uint8_t *s, size_t n,
                                            sgt_id *ids, sgt_id *merged, size_t most)
 {

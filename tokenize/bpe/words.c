@@ -1,59 +1,65 @@
-/* words.c: implements the loop of words.h. The file is compiled once for each CPU level and id
- * width (width.h).
+/* words.c: encodes a batch of words (pre-tokens, see words.h). The file is compiled once for each
+ * supported instruction set and each id width (width.h).
  *
- * The loop makes four passes over a batch of words. As long as the words are short and in the
- * table, no pass has a branch that depends on the text:
- *   fill   Turn each word's bytes into a key, a hash and a table line; prefetch that line.
- *   look   Compare the key with the line's first entry. Store where the ids are, or add the word to
- *          the list of missing words.
- *   merge  Merge each missing word once, four words at a time, because each merge in a word waits
- *          for the merge before.
- *   emit   Copy 16 bytes of ids to the output, and advance the output by the number of ids.
- * After emit, when no pointer into the table is in use, the missing words are put into the table.
+ * A batch is encoded in four passes. If all words are short and in the table of encoded words, no
+ * pass executes a branch that depends on the text:
+ *   fill   Compute the key, the hash and the table line (a bucket of two entries) of each word;
+ *          prefetch the line.
+ *   look   Compare the key of each word with the first entry of the line. If they are equal, store
+ *          a pointer to the word's ids; otherwise, add the word to the list of missing words.
+ *   merge  Encode each distinct missing word, four words at a time, because the merges within a
+ *          word depend on each other and cannot overlap.
+ *   emit   For each word, copy 16 bytes of ids to the output, and advance the output pointer by the
+ *          number of ids.
+ * The missing words are stored in the table only after the pass "emit", because storing them moves
+ * entries to which earlier passes have stored pointers.
  *
- * Measured choices, in ns per piece or word without the splitter's share (one thread, AVX-512, AMD
- * EPYC Zen 4, 2026-11-21):
- *   - pieces cut by the splitter's vectors instead of byte by byte: English 18.8 to 12.8,
+ * Measured choices, in ns per piece (pre-token) or word, without the time of the splitter (one
+ * thread, AVX-512, AMD EPYC Zen 4, 2026-11-21; "scripts": text of many scripts):
+ *   - pieces are found by the splitter's vector code instead of byte by byte: English 18.8 to 12.8,
  *     scripts 25.4 to 16.3
- *   - two look-ups per merge, and all else in a merge without branches: a missing word 100 to 69
- *   - four words merged at a time: faster only since a merge has no branches (before: 19 to 21)
- *   - a perfect hash of pairs instead of open addressing: English 19.2 to 18.6, code 9.6 to 9.2,
- *     scripts 25.0 to 25.7
- *   - words of 63 to 126 bytes cached as well: code 2.5 to 1.8 in emit
- *   - batches of 160, 256, 384, 575 words: English 18.7, 18.4, 19.3, 18.9: no difference
- *   - the table's part is chosen by branches, which predict well: with masks from a table of
- *     lengths, fill on code rises from 2.8 to 3.4 and look from 1.5 to 2.1
- *   - Each encoder has its own table. One table for all threads would gain at most 8 % on English,
- *     6 % on code, 7 % on scripts. (This was measured with one encoder, against two that take turns
- *     on one thread.) But to share entries of 32 bytes without a lock, they must never be replaced,
- *     which costs 7 %, 8 % and 12 %. Nor would it pay to pass new words between threads after each
- *     unit: four in five never occur in the other thread, and storing a word takes a fifth of the
- *     time of merging it.
- * Later gains, all together 1.12 / 1.15 / 1.13 times as fast (English / code / many scripts, 70 MB
- * each, `sgt-bench tokenize --threads 1 --turns 3 FILE` of both builds, medians of 11 alternating
- * pairs of runs, Zen 4, 2026-11-26):
- *   - words with more ids than an entry holds are cached, too (words.h): runs of spaces, and
- *     many words that are not ASCII
+ *   - a merge takes two look-ups of pairs, and has no branches otherwise: a missing word takes 69
+ *     instead of 100
+ *   - four words are merged at a time: this is faster only because a merge has no branches (when it
+ *     had branches, the time rose from 19 to 21)
+ *   - pairs are looked up with a perfect hash instead of open addressing: English 19.2 to 18.6,
+ *     code 9.6 to 9.2, scripts 25.0 to 25.7
+ *   - words of 63 to 126 bytes are cached, too: on code, the pass "emit" drops from 2.5 to 1.8
+ *   - the size of a batch makes no difference: with 160, 256, 384 and 575 words, English takes
+ *     18.7, 18.4, 19.3 and 18.9
+ *   - branches choose between the two parts of the table, because they are predicted well: with bit
+ *     masks instead, "fill" on code rises from 2.8 to 3.4, and "look" from 1.5 to 2.1
+ *   - Each encoder has a separate table. A table shared by all threads would gain at most 8 % on
+ *     English, 6 % on code and 7 % on scripts. (This was measured on one thread, with one encoder
+ *     compared to two that take turns.) But without a lock, entries of 32 bytes can be shared only
+ *     if they are never replaced, which costs 7 %, 8 % and 12 %. Passing new words from thread to
+ *     thread would not pay either: four in five never occur in the other thread, and storing a word
+ *     takes a fifth of the time of merging it.
+ * Later changes, which together made the code 1.12, 1.15 and 1.13 times as fast on English, code
+ * and text of many scripts (70 MB each, `sgt-bench tokenize --threads 1 --turns 3 FILE`, medians of
+ * 11 alternating runs of the old and the new build, Zen 4, 2026-11-26):
+ *   - words with more ids than a table entry can hold, such as runs of spaces and many words that
+ *     are not ASCII, are cached separately (long words; see words.h)
  *   - a missing word that occurs twice in a batch is merged once
- *   - the table of pairs lies in a huge page
- *   - building a short word's key takes one load, and neither a minimum nor a selection
- *   - `look` loads the second half of keys only for longer words
- *   - the number of ids is read where the ids are, instead of kept for each word
- *   - long words (words.h) are looked up before they are merged, and each takes only as much memory
- *     as it needs: 16 MiB hold nearly all of 24 MB of text of many scripts with 4-byte ids
- *     (2026-11-30)
+ *   - the table in which pairs are looked up is in a huge page
+ *   - the key of a short word is computed with one load and without a minimum or a conditional move
+ *   - `look` loads the second half of a key only if the word is longer than 7 bytes
+ *   - the number of ids of a word is read from memory next to the ids, and is not stored elsewhere
+ *   - long words (words.h) are looked up in a cache before they are merged, and each takes only as
+ *     much memory as it needs: with 4-byte ids, a cache of 16 MiB holds nearly all long words of 24
+ *     MB of text of many scripts (2026-11-30)
  *
- * These were tried, but were slower: comparing both entries of a line at once by vectors; merging
- * eight words at a time; separate tables for first and second entries; `look` in the loop of
- * `fill`, 48 words behind it.
+ * These changes were tried, but made the code slower: comparing both entries of a line at once with
+ * vector instructions; merging eight words at a time; separate tables for the first and the second
+ * entries; running `look` in the loop of `fill`, 48 words later.
  *
- * A table of twice as many lines (SGT_WORD_LINES 18 instead of 17) was 1.02 times as fast on 685 MB
- * of English, and 1.00 on code (one thread, Zen 4, 2026-11-25, `sgt-bench tokenize --threads 1`),
- * for 12 MiB more per thread. It is not used, because hostile text could then make two threads take
- * more than 100 MiB (tests/cli/hostile.sh).
+ * With twice as many lines in the table (SGT_WORD_LINES 18 instead of 17), the code was 1.02 times
+ * as fast on 685 MB of English and 1.00 times as fast on code (one thread, Zen 4, 2026-11-25,
+ * `sgt-bench tokenize --threads 1`), but took 12 MiB more per thread. The larger table is not used,
+ * because hostile text could then make two threads take more than 100 MiB (tests/cli/hostile.sh).
  *
- * A vocabulary's own tokens are not stored in advance, because they are only 8 to 14 % of the
- * distinct words of a text. */
+ * The table is not filled with the vocabulary's tokens in advance, because only 8 to 14 % of the
+ * distinct words of a text are tokens. */
 #include <string.h>
 
 #include "tokenize/bpe/width.h"
@@ -71,9 +77,9 @@
 #define KEY_MASK (((uint64_t)1 << COUNT_SHIFT) - 1)
 #define NEVER ((sgt_word_key){~(uint64_t)0, 1})
 
-/* The ids of a word. The upper four bits of `count` are the number of ids, or 0 if there are too
- * many for `ids`. The lower bits are undefined, because a table entry ends with the same layout and
- * has bytes of the word's key there. */
+/* The encoding of a word. The upper four bits of `count` are the number of ids, or 0 if there are
+ * more ids than `ids` can hold. The lower bits of `count` are undefined: pointers to word_found may
+ * also point into a table entry, where these bits hold bytes of the word's key. */
 typedef struct word_found {
     uint64_t count;
     sgt_id ids[16];
@@ -123,8 +129,9 @@ INLINE void fill(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t co
     }
 }
 
-/* Compare every word with the first entry of its table line. List the words that differ from that
- * entry in w->missing, and return their number. */
+/* Compare the key of each word of the batch with the first entry of the word's line in the table.
+ * Store the indices of the words whose keys differ from that entry in w->missing, and return the
+ * number of these words. */
 INLINE size_t look(sgt_words *w, size_t count)
 {
     size_t missing = 0;
@@ -148,33 +155,34 @@ INLINE size_t look(sgt_words *w, size_t count)
 
 /* ---- merging ----
  *
- * Encodes words of up to 15 bytes, LANES words at a time. Each merge in a word depends on the merge
- * before: find the pair that merges to the lowest id, then look up the pairs of the new token. This
- * takes some 50 cycles. To hide this latency, several words are interleaved, without a branch that
- * depends on their bytes.
+ * Encodes words of up to 15 bytes, LANES words at a time. In a word, each merge depends on the
+ * merge before: find the pair that merges to the lowest id, then look up the new token's pairs with
+ * its neighbours. This takes about 50 cycles. To hide this latency, several words are merged in an
+ * interleaved way, without a branch that depends on the bytes of the words.
  *
- * In each word, byte i has position i + 1. Positions 0 and n + 1 hold no token, but mark the word's
- * ends.
- *   ids[p]    the token that begins at position p
- *   ranks[p]  the id that this token and its right neighbour merge to, or NO_PAIR; the lowest rank
- *             is the next merge
+ * Within a word, byte i (counted from 0) has position i + 1. Positions 0 and n + 1 hold no token,
+ * but mark the beginning and the end of the word.
+ *   ids[p]    id of the token that begins at position p
+ *   ranks[p]  id that this token and its right neighbour merge to, or NO_PAIR if they do not
+ *             merge; the pair with the lowest rank is merged next
  *   alive     bit mask of the positions at which a token begins, plus positions 0 and n + 1
- * A merge of the tokens at p and q writes the new token to ids[p] and clears bit q of alive.
+ * If the token at position p is merged with its right neighbour at position q, the new token is
+ * written to ids[p], and bit q of `alive` is cleared.
  *
- * Sixteen ranks of 2 bytes fit one register, and one instruction finds the lowest of eight. Ranks
- * of 4 bytes are stored as rank << 4 | position, so that the lowest value also gives its
- * position. */
+ * Sixteen ranks of 2 bytes fit into one register, and one instruction finds the lowest of eight.
+ * Ranks of 4 bytes are stored as rank << 4 | position, so that the lowest value also contains the
+ * position of the lowest rank. */
 
-/* LANES: number of words merged at a time. LONG_WORDS: 1 if merge_lanes can also encode words that
- * are too long for the table. */
+/* LANES: number of words that are merged at a time. LONG_WORDS: 1 if merge_lanes can also encode
+ * words that are too long for the table of encoded words; otherwise 0. */
 #if defined(__AVX2__)
 enum { LANES = 4, LONG_WORDS = sizeof(sgt_id) == 4 };
 #else
 enum { LANES = 1, LONG_WORDS = 0 };
 #endif
 
-/* Return 1 if a word is ASCII and short enough for the table, else 0. (The key of a word that is
- * too long is NEVER, which is not ASCII.) */
+/* Return 1 if the word with key *k is ASCII and short enough for the table of encoded words;
+ * otherwise 0. (A word that is too long has the key NEVER, which has bytes that are not ASCII.) */
 INLINE int is_ascii(const sgt_word_key *k) { return !((k->low | k->high) & 0x8080808080808080u); }
 
 #if defined(__AVX2__)
@@ -185,7 +193,7 @@ typedef __m256i ranks16;
 typedef __m512i ranks16;
 #else
 typedef struct ranks16 {
-    __m256i low, high; /* low: ranks at positions 0 to 7; high: at positions 8 to 15 */
+    __m256i low, high; /* ranks at positions 0 to 7, and ranks at positions 8 to 15 */
 } ranks16;
 #endif
 
@@ -197,17 +205,17 @@ typedef struct merging {
 
 #if !defined(SGT_FOR_wide)
 
-/* Load the 16 ranks of a word (the ids that its pairs merge to). After the word's last pair,
- * `ranks` holds no valid values: these are set to NO_PAIR, by an OR with `beyond`, which is NO_PAIR
- * (all bits set) at these positions and 0 before. */
+/* Load the 16 ranks of a word (the ids that its pairs of adjacent tokens merge to). The elements of
+ * `ranks` after the word's last pair are undefined. They are set to NO_PAIR by an OR with `beyond`,
+ * which is NO_PAIR (all bits set) at these positions and 0 at the positions before. */
 INLINE ranks16 load_ranks(const sgt_id *ranks, const sgt_id *beyond)
 {
     __m256i r = _mm256_loadu_si256((const __m256i *)(const void *)ranks);
     return _mm256_or_si256(r, _mm256_loadu_si256((const __m256i *)(const void *)beyond));
 }
 
-/* Return v with the element at index i set to x. `bit` must be 1 << i: depending on the CPU, the
- * function uses `bit` or `i`. */
+/* Return a copy of the vector v in which the element at index i is x. `bit` must be 1 << i: the
+ * function uses either `bit` or `i`, depending on the instruction set. */
 INLINE ranks16 set_lane(ranks16 v, uint32_t bit, uint32_t i, uint32_t x)
 {
 #if defined(__AVX512BW__)
@@ -221,8 +229,8 @@ INLINE ranks16 set_lane(ranks16 v, uint32_t bit, uint32_t i, uint32_t x)
 #endif
 }
 
-/* Set *best to the lowest rank, *at to the first position with this rank, and *bit to 1 << *at.
- * Return 1 if that is position 0, which means that no pair merges, else 0. */
+/* Set *best to the lowest of the ranks r, *at to the first position with this rank, and *bit to 1
+ * << *at. Return 1 if *at is 0, which means that no pair can be merged; otherwise 0. */
 INLINE uint32_t find_lowest(ranks16 r, uint32_t *best, uint32_t *bit, uint32_t *at)
 {
     __m128i least =
@@ -296,8 +304,9 @@ INLINE uint32_t find_lowest(ranks16 r, uint32_t *best, uint32_t *bit, uint32_t *
 
 #endif
 
-/* Begin merging word j. Its n tokens are in g->ids[j][1 ... n], and ranks[i] is the id that tokens
- * i and i + 1 merge to, for i from 1 to n - 1. */
+/* Begin merging word j (an index from 0 to LANES - 1). The n initial tokens of the word are in
+ * g->ids[j][1 ... n]. For each i from 1 to n - 1, ranks[i] is the id that the tokens i and i + 1
+ * merge to. */
 INLINE void merge_begin(merging *g, int j, sgt_id *ranks, size_t n)
 {
 #define NO8 NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR
@@ -311,10 +320,10 @@ INLINE void merge_begin(merging *g, int j, sgt_id *ranks, size_t n)
     g->ranks[j] = load_ranks(ranks, beyond + 16 - n);
 }
 
-/* Begin merging word j from its bytes, one token per byte. If LONG_WORDS is 1 and the word is not
- * ASCII, begin with one token per character where possible (width.h). More than 15 tokens are too
- * many: the word then gets no tokens, merge_lanes reports 0 ids, and the word is encoded
- * elsewhere. */
+/* Begin merging word j, the n bytes at s with the key *k. If LONG_WORDS is 1 and the word is not
+ * ASCII, begin with one token per character where possible (begin_with_characters); otherwise,
+ * begin with one token per byte. If there would be more than 15 tokens, begin with none:
+ * merge_lanes then reports 0 ids, and its caller encodes the word in another way. */
 INLINE void merge_start(merging *g, int j, const sgt_vocab *v, const sgt_word_key *k,
                         const uint8_t *s, size_t n)
 {
@@ -337,8 +346,9 @@ INLINE void merge_start(merging *g, int j, const sgt_vocab *v, const sgt_word_ke
     merge_begin(g, j, ranks, n);
 }
 
-/* Do the next merge in word j and return 0. If no pair can be merged, change nothing and return 1.
- * (find_lowest then returns position 0, whose rank is always NO_PAIR.) */
+/* Do the next merge in word j, and return 0. If no pair of word j can be merged, leave the tokens
+ * unchanged, and return 1. (In this case, find_lowest has found position 0, whose rank is always
+ * NO_PAIR.) */
 INLINE uint32_t merge_step(merging *g, int j, const sgt_vocab *v)
 {
     ranks16 r = g->ranks[j];
@@ -347,7 +357,8 @@ INLINE uint32_t merge_step(merging *g, int j, const sgt_vocab *v)
     uint32_t after = alive & -(2 * bit), gone = after & -after,
              next = _tzcnt_u32(after & (after - 1));
     uint32_t before = 31 - _lzcnt_u32((alive & (bit - 1)) | 1);
-    /* if `after` has only one bit set or none, `next` is 32, which is beyond ids[]: make it 0 */
+    /* if `after` has fewer than two bits set, `next` is 32, an index beyond the end of ids[]:
+     * change it to 0 */
     if (LONG_WORDS) next &= 31;
     sgt_id *ids = g->ids[j];
     ids[at] = (sgt_id)best;
@@ -364,14 +375,14 @@ INLINE void merge_end(const merging *g, int j, sgt_id *ids)
 {
     const sgt_id *from = g->ids[j] + 1;
     for (uint32_t tokens = g->alive[j] >> 1; tokens & (tokens - 1); tokens &= tokens - 1)
-        /* each set bit of `tokens` stands for a token, except the highest, which marks the word's
-         * end */
+        /* each set bit of `tokens` is the position of a token, except the highest set bit, which
+         * marks the end of the word */
         *ids++ = from[_tzcnt_u32(tokens)];
 }
 
-/* Encode LANES words. Word j has the key keys[j] and the bytes s[j][0 ... n[j]). Write its ids to
- * out[j] and their number to counts[j]. If merging a word would start with more than 15 tokens, the
- * number is 0, and the caller must encode the word in another way. */
+/* Encode LANES words. Word j has the key keys[j] and consists of the n[j] bytes at s[j]. Write the
+ * ids of word j to out[j], and the number of these ids to counts[j]. If word j has more than 15
+ * initial tokens, counts[j] is 0, and the caller must encode the word in another way. */
 INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], const uint8_t **s,
                         const size_t *n, sgt_id (*out)[16], uint32_t counts[LANES])
 {
@@ -386,7 +397,8 @@ INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], cons
     } while (!done);
 #pragma GCC unroll 4
     for (int j = 0; j < LANES; j++) {
-        /* minus 2: the bits for position 0 and for the word's end stand for no token */
+        /* subtract 2, because the bits for position 0 and for the end of the word stand for no
+         * token */
         counts[j] = (uint32_t)__builtin_popcount(g.alive[j]) - 2;
         merge_end(&g, j, out[j]);
     }
@@ -403,8 +415,8 @@ INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], cons
 
 #endif
 
-/* If the second entry of a table line has key k, return a pointer to its result (word_found), which
- * follows the key's bytes. Otherwise return NULL. */
+/* If the second entry of the table line (bucket) at `line` has the key *k, return a pointer to the
+ * encoding in this entry (struct word_found). Otherwise return NULL. */
 INLINE const uint8_t *second_place(const uint8_t *line, const sgt_word_key *k)
 {
     const uint8_t *p = line + (k->high ? 32 : 16);
@@ -412,18 +424,20 @@ INLINE const uint8_t *second_place(const uint8_t *line, const sgt_word_key *k)
     return load64(p) != k->low || ((load64(p + 8) ^ k->high) & KEY_MASK) ? NULL : p + 8;
 }
 
-/* Look up the missing words again: long words in their cache, other words in the second entries of
- * their table lines. Copy the ids found to w->merged, because `keep` moves the table's entries
- * later. List each distinct word that is still not found in `left`, as an index in w->missing:
- * these words have to be merged. Return the length of that list. */
+/* Look up the words listed in w->missing again: long words in the cache of long words, other words
+ * in the second entries of their table lines. Copy the encodings that are found to w->merged,
+ * because `keep` moves entries of the table later. For each distinct word that is still not found,
+ * store its index in w->missing in the array `left`. Return the number of these words, which must
+ * be merged. */
 INLINE size_t look_again(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t missing,
                          uint16_t *left)
 {
     word_found *merged = (word_found *)w->merged;
-    /* Finds duplicates in `left`. For each value of six bits of a word's table line, seen[bits] is
-     * 1 plus the batch index of the last word with these bits that was added to `left`, or 0 if
-     * there was none. A duplicate is missed if another word with these bits was added in between.
-     * In this case, it is merged twice, with the same result. */
+    /* Hash table that finds words that occur twice in the batch. For each value `bits` of six bits
+     * of a table line's number, seen[bits] is the batch index, plus 1, of the last word added to
+     * `left` whose line has these bits; 0 if no such word was added. If another word with the same
+     * bits was added between two occurrences of a word, the word is merged twice, with the same
+     * result. */
     uint16_t seen[64] = {0};
     size_t count = 0;
     for (size_t m = 0; m < missing; m++) {
@@ -500,8 +514,9 @@ INLINE sgt_id *emit(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t
     return ids;
 }
 
-/* Store each missing word in the first entry of its table line. The entry that was there moves to
- * the line's second entry. Long words are skipped, because the table cannot hold them. */
+/* Store each word listed in w->missing in the first entry of the word's line in the table. The
+ * entry that was there moves to the second entry of the line. Long words are skipped, because the
+ * table cannot hold them. */
 INLINE void keep(sgt_words *w, size_t missing)
 {
     for (size_t m = 0; m < missing; m++) {
@@ -513,7 +528,8 @@ INLINE void keep(sgt_words *w, size_t missing)
         uint8_t *p = w->table + w->places[i];
         if (k->high == NEVER.high) continue;
         if (count >> COUNT_SHIFT <= most) tagged[k->high != 0] |= count & ~KEY_MASK;
-        /* Skip a word that is already stored, because it occurs more than once in the batch. */
+        /* Skip the word if the first entry already holds it: this happens if the word occurs more
+         * than once in the batch. */
         if (!memcmp(p, tagged, size / 2)) continue;
         memcpy(p + size, p, size);
         memcpy(p, tagged, size / 2);
