@@ -34,19 +34,19 @@ static struct {
 static const sgt_option table[] = {
     {.name = "Input"},
     {"format", 0, SGT_OPT_WORD, &t.format, "auto|text|jsonl",
-     "input format: text files, JSONL (one document per line), or auto (by name and content)",
+     "input format: text, JSONL (one document per line), or recognized by name and content (auto)",
      .def = "auto"},
     {"field", 0, SGT_OPT_TEXT, &t.field, "NAME",
      "JSONL field or Parquet column with the text; a.b is field b of the object a", .def = "text"},
     {"skip-bad", 0, SGT_OPT_FLAG, &t.skip_bad,
-     .help = "skip and count invalid lines and rows, and the rest of damaged .gz and .zst files"},
+     .help = "skip damaged lines, rows and ends of .gz and .zst files, and print their number"},
     {"keep-fields", 0, SGT_OPT_TEXT, &t.keep_fields, "NAME,...",
      "JSONL fields or Parquet columns to copy to sources.jsonl for each document", .def = "none"},
     {"invalid-utf8", 0, SGT_OPT_WORD, &t.invalid_utf8, "keep|replace|fail",
      "handling of invalid UTF-8: keep it, replace it with U+FFFD, or fail", .def = "keep"},
     {"binary", 0, SGT_OPT_WORD, &t.binary, "skip|keep",
-     "handling of files that are not text (PDF, images, programs, archives, UTF-16): skip and "
-     "count them, or read them byte for byte",
+     "handling of files that are not text (PDF, images, programs, archives, UTF-16): skip "
+     "them and print their number, or encode them byte for byte",
      .def = "skip"},
     {"hidden", 0, SGT_OPT_FLAG, &t.hidden,
      .help = "also read hidden files and folders below INPUT (names that begin with a dot, and "
@@ -69,8 +69,8 @@ static const sgt_option table[] = {
      "train a vocabulary of N tokens on the INPUTs and write it to OUT instead of shards",
      .min = 257, .max = 1 << 20},
     {"pattern", 0, SGT_OPT_TEXT, &t.pattern, "REGEX|NAME",
-     "rule that splits text into pieces before merging: a PCRE2 regular expression, or gpt2, "
-     "cl100k, o200k, llama3, qwen2 or nanochat",
+     "pattern that splits text into pre-tokens before merging: a PCRE2 regular expression, or "
+     "gpt2, cl100k, o200k, llama3, qwen2 or nanochat",
      .def = "the vocabulary's, or GPT-2's"},
     {"split", 0, SGT_OPT_PERCENT, &t.val_fraction, "N%|none",
      "percentage of the documents to set aside for validation, chosen by a hash of the path",
@@ -85,7 +85,7 @@ static const sgt_option table[] = {
      "shuffle the documents into an order that depends on SEED", .def = "the order of the inputs",
      .min = 0, .max = 9007199254740992, .given = &t.shuffle},
     {"dedup", 0, SGT_OPT_FLAG, &t.dedup,
-     .help = "keep only the first of several identical documents, across both splits"},
+     .help = "keep only the first of several identical documents, even across splits"},
     {"force", 0, SGT_OPT_FLAG, &t.force,
      .help = "replace OUT even if it is complete or comes from other inputs, or if the disk seems "
              "too small"},
@@ -96,14 +96,14 @@ static const sgt_option table[] = {
     {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "auto|plain|avx2|avx512|amx",
      "highest CPU instruction level to use", .def = "auto"},
     {"rank", 0, SGT_OPT_COUNT, &o.rank, "I",
-     "index of this process, from 0, if several processes write OUT together",
+     "rank of this process, counted from 0, if several processes share the work",
      .def = "the launcher's, or 0", .min = 0, .max = 999999, .given = &o.rank_given},
-    {"ranks", 0, SGT_OPT_COUNT, &o.ranks, "N", "number of processes that write OUT together",
+    {"ranks", 0, SGT_OPT_COUNT, &o.ranks, "N", "number of processes that share the work",
      .def = "the launcher's, or 1", .min = 1, .max = 1000000, .given = &o.ranks_given},
     {"dry-run", 0, SGT_OPT_FLAG, &o.dry_run,
-     .help = "count the files, and estimate tokens and disk space from file sizes, without "
-             "writing anything; OUT can be omitted"},
-    {"json", 0, SGT_OPT_FLAG, &o.json, .help = "print one JSON document instead of text"},
+     .help = "count the files, estimate tokens and disk space from file sizes, and write "
+             "nothing; OUT can be omitted"},
+    {"json", 0, SGT_OPT_FLAG, &o.json, .help = "print the results as one JSON object"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print only warnings, errors and --json output"},
     {0}};
 
@@ -113,8 +113,8 @@ static sgt_program program = {
     .makes_folder = 1,
     .about =
         "Converts text to tokens (by default, GPT-2's) and writes the token ids to shards in the "
-        "folder OUT. INPUT is a file, a folder with all files below it, @LIST (a file of paths), "
-        "or - (standard input). To continue after the command was stopped or killed, repeat it.",
+        "folder OUT. INPUT is a file, a folder (including its subfolders), @LIST (a file that "
+        "lists paths), or - (standard input). If the command was stopped, repeat it to continue.",
     .options = table,
     .examples = "  sgt-tokenize corpus/ out/\n"
                 "  sgt-tokenize --split 1% corpus/ out/\n"
