@@ -91,12 +91,11 @@ static const sgt_option table[] = {
 static const sgt_program program = {
     .name = "sgt-bench ablation",
     .usage = "sgt-bench ablation [OPTION]... --data OUT/",
-    .about =
-        "Measures how much faster each of sgt's training techniques makes a step. For each "
-        "row of the table, a model is trained for a few steps on the same batches, with one "
-        "more technique than for the row above. The techniques are, in this order: text, cold, "
-        "mmap, preload, simd, overlap, async, tf32, bf16, fused, graphs, flash, padded, tied, "
-        "accum and recompute (the last two save memory). Unsupported techniques are skipped.",
+    .about = "Measures how much faster each of sgt's training techniques makes a step. For each "
+             "row of the table, a model is trained for a few steps on the same batches, with one "
+             "more technique than in the row above. The techniques are, in this order: text, cold, "
+             "mmap, preload, simd, overlap, async, tf32, bf16, fused, graphs, flash, padded, tied, "
+             "accum and recompute (the last two save memory). Unsupported techniques are skipped.",
     .options = table,
     .examples = "  sgt-bench ablation --data out/ --model 4x256x4 --seq-len 128\n"
                 "  sgt-bench ablation --data out/ --rows text,preload,tied --steps 30\n"

@@ -22,11 +22,11 @@
 
 /* ---- bench.c: the skeleton ---- */
 
-#define BENCH_OUTPUT                                                                           \
-    {"json", 0, SGT_OPT_FLAG, &bench.json, .help = "print one JSON document instead of text"}, \
-    {                                                                                          \
-        "quiet", 'q', SGT_OPT_FLAG, &bench.quiet,                                              \
-            .help = "print only warnings, errors and --json output"                            \
+#define BENCH_OUTPUT                                                                        \
+    {"json", 0, SGT_OPT_FLAG, &bench.json, .help = "print the results as one JSON object"}, \
+    {                                                                                       \
+        "quiet", 'q', SGT_OPT_FLAG, &bench.quiet,                                           \
+            .help = "print only warnings, errors and --json output"                         \
     }
 
 /* BENCH_ROWS is the maximum number of rows in a table. BENCH_TURNS is the maximum number of turns,

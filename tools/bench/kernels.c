@@ -21,7 +21,7 @@ static const sgt_option table[] = {
     {.name = "What to run"},
     {"kind", 0, SGT_OPT_CHOICE, &o.kind, "all|gemm|attention",
      "kernels to measure: matrix products (gemm), attention, or all", .def = "all"},
-    {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cuda", "where to run; only CUDA is supported",
+    {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cuda", "device to use; only CUDA is supported",
      .def = "auto"},
     {"model", .as = BENCH_ROW(MODEL), .to = &bench_config.model},
     {"batch-size", 'b', SGT_OPT_COUNT, &bench_config.batch, "N", "rows per micro-step", .def = "64",
@@ -39,10 +39,10 @@ static const sgt_program program = {
     .name = "sgt-bench kernels",
     .usage = "sgt-bench kernels [OPTION]...",
     .about =
-        "Measures the CUDA kernels of a GPT-2 training step one by one: the matrix products, by "
-        "cuBLASLt's fastest algorithm, with each operation that can be fused into them "
-        "(epilogue), and the causal attention of sgt (own), of cuDNN (cudnn), and of kernels that "
-        "store all T x T scores (naive).",
+        "Measures the CUDA kernels of a GPT-2 training step one by one. Matrix products are "
+        "measured with cuBLASLt's fastest algorithm and each epilogue that can be fused into them. "
+        "Causal attention is measured in three implementations: sgt's (own), cuDNN's (cudnn), and "
+        "one that stores all T x T scores (naive).",
     .options = table,
     .examples =
         "  sgt-bench kernels --batch-size 64 --seq-len 1024\n"

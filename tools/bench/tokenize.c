@@ -41,7 +41,7 @@ static const sgt_option table[] = {
     {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE|DIR",
      "vocabulary in a format that sgt-tokenize reads", .def = "gpt2, built in"},
     {"pattern", 0, SGT_OPT_TEXT, &o.pattern, "REGEX|NAME",
-     "split pattern; any built-in pattern except GPT-2's is compared with PCRE2 and GPT-2's",
+     "split pattern; a built-in one other than GPT-2's is compared with GPT-2's and PCRE2",
      .def = "the vocabulary's"},
     {"disk", 0, SGT_OPT_TEXT, &o.disk, "FOLDER",
      .help = "measure complete sgt-tokenize runs that write to a temporary folder in FOLDER"},
