@@ -29,7 +29,7 @@ static const sgt_option table[] = {
      .help = "file that contains one prompt; a newline at the end of the file is removed"},
     {"num-samples", 0, SGT_OPT_COUNT, &o.samples, "N",
      "number of texts to generate for each prompt", .def = "1", .min = 1, .max = MAX_SAMPLES},
-    {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE", "vocabulary on which the model was trained",
+    {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE", "vocabulary with which the model was trained",
      .def = "the one in the model's folder, else gpt2"},
 
     {.name = "Sampling"},
@@ -47,10 +47,10 @@ static const sgt_option table[] = {
     {"seed", 's', SGT_OPT_COUNT, &o.seed, "N",
      "seed of the random draws; the same seed gives the same text", .def = "1"},
     {"ignore-eot", 0, SGT_OPT_FLAG, &o.ignore_eot,
-     .help = "continue a text after an end-of-text token instead of ending it there"},
+     .help = "continue the text even after the model generates an end-of-text token"},
 
     {.name = "Computation"},
-    {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cpu", "where to run; only the CPU is supported",
+    {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cpu", "device to use; only the CPU is supported",
      .def = "auto"},
     {"precision", 0, SGT_OPT_CHOICE, &o.precision, "fp32|bf16",
      "number format of the weights; bf16 is faster and needs half the memory", .def = "fp32"},
@@ -63,7 +63,7 @@ static const sgt_option table[] = {
     {.name = "Output"},
     {"no-prompt", 0, SGT_OPT_FLAG, &o.no_prompt, .help = "do not print prompts before the texts"},
     {"json", 0, SGT_OPT_FLAG, &o.json,
-     .help = "print one JSON document instead of text when all texts are complete"},
+     .help = "print the results as one JSON object when all texts are complete"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print only texts, warnings and errors"},
     {0}};
 
