@@ -69,7 +69,7 @@ static const sgt_option table[] = {
      .help = "also print the device, the kernels, the measured peak speed, the source of the "
              "learning rate, the compute in PF-days, and how many rows come from each set"},
     {"json", 0, SGT_OPT_FLAG, &o.json,
-     .help = "print one JSON document instead of a text summary at the end"},
+     .help = "print the results as one JSON object instead of a text summary"},
     {0}};
 
 static const sgt_program program = {
