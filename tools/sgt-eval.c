@@ -37,15 +37,15 @@ static const sgt_option table[] = {
     {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cpu|cuda",
      "where to run; auto uses a GPU if there is one", .def = "auto"},
     {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N",
-     "number of rows to compute together; the results are the same for any number",
+     "number of rows to compute together, which does not affect the results",
      .def = "64 on CUDA, 8 on a CPU", .min = 1, .max = 65536},
     {"precision", .as = &sgt_config_rows[SGT_SET_PRECISION], .to = &o.precision,
      .help = "number format of matrix products and activations",
      .def = "bf16 on CUDA, fp32 on a CPU", .given = &o.precision_given},
     {"threads", .as = &sgt_config_rows[SGT_SET_THREADS], .to = &o.threads},
     {.name = "Output"},
-    {"json", 0, SGT_OPT_FLAG, &o.json, .help = "print one JSON document instead of text"},
-    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print only failures, and --json results"},
+    {"json", 0, SGT_OPT_FLAG, &o.json, .help = "print results as one JSON object instead of text"},
+    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print only errors and --json output"},
     {0}};
 
 static const sgt_program program = {

@@ -25,7 +25,7 @@ static const sgt_option table[] = {
     {"no-sample", 0, SGT_OPT_FLAG, &o.no_sample, NULL,
      .help = "omit the sample text generated with the newest checkpoint"},
     {"json", 0, SGT_OPT_FLAG, &o.json, NULL,
-     .help = "print the main numbers as one JSON document; make a page only if -o is also given"},
+     .help = "print the main numbers as one JSON object; make a page only if -o is also given"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL,
      .help = "print only warnings, errors and --json output"},
     {0}};
