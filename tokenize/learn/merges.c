@@ -1,11 +1,13 @@
-/* merges.c: trains merges. For every pair of tokens, it stores the pair's count and a linked list
- * of the words (distinct pieces) that may contain the pair. A heap orders the pairs by count. A
- * merge therefore visits only the words of its pair.
+/* merges.c: trains the merges of a BPE vocabulary. For every pair of adjacent tokens, it stores the
+ * number of times that the pair occurs, and a linked list of the words (distinct pre-tokens) that
+ * may contain the pair. A heap orders the pairs by this number. When a pair is merged, only the
+ * words in the list of the pair are visited.
  *
- * A count in the heap may be too high, because merges remove occurrences of neighbouring pairs. If
- * a popped pair has such a count, it is pushed back with the current count. No count is ever too
- * low: only pairs that contain the newest token can gain occurrences, and only in the step that
- * creates the token. */
+ * The count of a pair in the heap may be too high, because merges of other pairs can remove
+ * occurrences of the pair. If the count of a pair popped from the heap is too high, the pair is
+ * pushed again with its current count. A count in the heap is never too low: a pair gains
+ * occurrences only in the merge that creates one of its tokens, and the pair is pushed after that
+ * merge. */
 #include "tokenize/learn/merges.h"
 
 #include <stdlib.h>
@@ -16,8 +18,8 @@
 
 /* ---- counted pieces ----
  *
- * Implements the table of distinct pieces with open addressing. The bytes of the pieces are in a
- * separate buffer. */
+ * Implements the table of distinct pieces (pre-tokens) as a hash table with open addressing. The
+ * bytes of all pieces are in a separate buffer. */
 
 #define FIRST_ROOM ((size_t)1 << 15)
 
@@ -85,23 +87,24 @@ int sgt_pieces_add_all(sgt_pieces *p, const sgt_pieces *other, sgt_error *err)
 
 /* ---- training ---- */
 
-/* The key of a pair of ids, with 20 bits for each id: left << 20 | right. */
+/* Key of a pair of adjacent tokens: the left id << 20 | the right id (an id has at most 20
+ * bits). */
 typedef uint64_t pair_key;
 
 typedef struct pair {
     pair_key key; /* 0: free slot (ids begin at 1) */
     int64_t count;
-    /* Head of a linked list of the words that may contain the pair: index in trainer.holders of the
-     * element added last, or 0 if the list is empty. */
+    /* Head of the linked list of the words that may contain the pair: index, in trainer.holders, of
+     * the element that was added to the list last; 0 if the list is empty. */
     uint32_t last;
 } pair;
 
 static uint32_t left_of(pair_key key) { return (uint32_t)(key >> 20); }
 static uint32_t right_of(pair_key key) { return key & 0xFFFFF; }
 
-/* An element of a pair's list of the words that may contain the pair. word: index of the word in
- * trainer.words. before: index in trainer.holders of the element added before this one; 0: there is
- * none. */
+/* An element of the linked list of the words that may contain a pair. word: index of a word in
+ * trainer.words. before: index, in trainer.holders, of the element that was added to the same list
+ * before this element; 0 if this element was the first. */
 typedef struct holder {
     uint32_t word, before;
 } holder;
@@ -115,7 +118,7 @@ typedef struct ranked {
 typedef struct word {
     uint32_t *ids; /* its tokens, in trainer.ids */
     uint32_t n;    /* current number of tokens */
-    int64_t count; /* number of occurrences of the word in the text */
+    int64_t count; /* number of times that the word occurs in the text */
 } word;
 
 typedef struct trainer {
@@ -128,7 +131,7 @@ typedef struct trainer {
     size_t holder_count, holder_room;
     ranked *heap;
     size_t heap_count, heap_room;
-    pair_key *fresh; /* keys of pairs that have been counted but not yet pushed onto the heap */
+    pair_key *fresh; /* keys of the pairs that have been counted but not yet pushed onto the heap */
     size_t fresh_count, fresh_room;
 } trainer;
 
@@ -154,7 +157,8 @@ static int widen_pairs(trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Add word w to the list of words that may contain pair p. */
+/* Add the word with index w to the list of words that may contain the pair *p, unless it was added
+ * to this list last. */
 static int add_holder(trainer *t, pair *p, uint32_t w, sgt_error *err)
 {
     if (p->last && t->holders[p->last].word == w) return SGT_OK;
@@ -169,7 +173,8 @@ static int add_holder(trainer *t, pair *p, uint32_t w, sgt_error *err)
     return SGT_OK;
 }
 
-/* Add `count` to the count of the pair (l, r), and add word w to the words that may contain it. */
+/* Add `count` to the count of the pair with the ids l and r, and add the word with index w to the
+ * list of words that may contain this pair. */
 static int add_pair(trainer *t, uint32_t l, uint32_t r, uint32_t w, int64_t count, sgt_error *err)
 {
     const pair_key key = sgt_pair_key(l, r);
@@ -188,7 +193,7 @@ static int add_pair(trainer *t, uint32_t l, uint32_t r, uint32_t w, int64_t coun
     return add_holder(t, p, w, err);
 }
 
-/* Subtract `count` from the count of the pair (l, r). */
+/* Subtract `count` from the count of the pair with the ids l and r. */
 static void take_pair(trainer *t, uint32_t l, uint32_t r, int64_t count)
 {
     t->pairs[find_pair(t, sgt_pair_key(l, r))].count -= count;
@@ -247,7 +252,7 @@ static int read_words(trainer *t, const sgt_pieces *p, sgt_error *err)
     return SGT_OK;
 }
 
-/* Push all pairs that are new since the last call onto the heap. */
+/* Push onto the heap all pairs that were found for the first time since the previous call. */
 static int push_fresh(trainer *t, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -273,9 +278,10 @@ static int count_pairs(trainer *t, sgt_error *err)
 
 /* ---- one merge ---- */
 
-/* In word w, replace every pair (l, r) by the token `made`, from left to right, and adjust the
- * counts of pairs. Each replacement ends the pairs of l and r with their outer neighbours, and
- * forms new pairs of `made` with these neighbours. */
+/* In the word with index w, replace each pair of the adjacent ids l and r with the id `made`, from
+ * left to right, and adjust the counts of pairs. A replacement removes the pair of l and its left
+ * neighbour and the pair of r and its right neighbour. It creates a pair of `made` with each of
+ * these neighbours. */
 static int merge_word(trainer *t, uint32_t w, uint32_t l, uint32_t r, uint32_t made, sgt_error *err)
 {
     uint32_t *s = t->words[w].ids;
@@ -308,15 +314,16 @@ static int merge_pair(trainer *t, pair_key key, uint32_t made, sgt_error *err)
     int rc = SGT_OK;
     for (uint32_t at = t->pairs[find_pair(t, key)].last; at && !rc; at = t->holders[at].before)
         rc = merge_word(t, t->holders[at].word, left_of(key), right_of(key), made, err);
-    /* Set the merged pair's count to 0. The pair no longer occurs, but merge_word has not
-     * subtracted the occurrences that it replaced. */
+    /* Set the count of the merged pair to 0. The pair no longer occurs in any word, but merge_word
+     * has not subtracted the occurrences that it replaced from the count. */
     t->pairs[find_pair(t, key)].count = 0;
     return rc < 0 ? rc : push_fresh(t, err);
 }
 
 /* ---- the training loop ---- */
 
-/* Add the tokens that no merge produces: the end-of-text token and the 256 single bytes. */
+/* Add the tokens that no merge produces to *parts: the end-of-text token, and one token for each of
+ * the 256 bytes. */
 static int add_first(sgt_vocab_parts *parts, sgt_error *err)
 {
     int rc = sgt_vocab_parts_token(parts, 0, SGT_EOT_TEXT, strlen(SGT_EOT_TEXT), 1, err);
@@ -327,8 +334,9 @@ static int add_first(sgt_vocab_parts *parts, sgt_error *err)
     return rc;
 }
 
-/* Return 1 if joining the two tokens gives the text of the end-of-text token, which no other token
- * may have. Only patterns other than GPT-2's can keep that text in one piece. */
+/* Return 1 if the joined text of the tokens *l and *r is the text of the end-of-text token;
+ * otherwise 0. No other token may have this text. The case is possible only with split patterns
+ * other than GPT-2's, because GPT-2's pattern always splits this text. */
 static int makes_eot(const sgt_vocab_part *l, const sgt_vocab_part *r)
 {
     return l->n + r->n == strlen(SGT_EOT_TEXT) && !memcmp(SGT_EOT_TEXT, l->s, l->n) &&

@@ -1,7 +1,8 @@
-/* vocab_train.c: trains a vocabulary on inputs. Each thread takes units of text from the feed,
- * splits them into pieces, and counts the pieces in a separate table. Then the tables are added up,
- * and merges are trained on the sums (merges.h). The sums are the same however many threads there
- * are, and so is the vocabulary. */
+/* vocab_train.c: trains a vocabulary on the text of input files. Each thread reads units of text
+ * (about 256 KiB each; feed.h), splits the text into pieces (pre-tokens), and counts the pieces in
+ * the thread's own table. Finally, the counts of all tables are added up, and merges are trained on
+ * the sums (merges.h). The sums, and therefore the vocabulary, do not depend on the number of
+ * threads. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +16,9 @@
 #include "tokenize/text/pattern.h"
 #include "tokenize/vocab/vocab_file.h"
 
-/* number of entries of ends[]: 256 for the pieces, so that the cost of a call is small per piece,
- * and the 64 additional ones that sgt_split may overwrite (split.h) */
+/* number of elements of the array `ends` that sgt_split fills: 256 for the ends of pieces, which is
+ * enough to make the cost of a call per piece small, and 64 more that sgt_split may overwrite
+ * (split.h) */
 #define ENDS 320
 
 typedef struct counting {
@@ -24,8 +26,8 @@ typedef struct counting {
     const sgt_corpus *corpus;
     sgt_rule rule;          /* the rule that splits the text */
     sgt_tokenize_result *r; /* totals so far */
-    /* file: index of the input file that is being counted; lines: number of its lines or rows
-     * counted so far */
+    /* index of the input file that is being counted, and number of lines or rows of this file that
+     * have been counted so far */
     uint64_t file, lines;
 } counting;
 
@@ -38,8 +40,8 @@ typedef struct counter {
 
 /* ---- a unit's pieces ---- */
 
-/* Count the pieces (pre-tokens) of a part, and add their number to u->id_count. This function is an
- * sgt_part_work. */
+/* Count the pieces (pre-tokens) in the n bytes at `text`, and add their number to u->id_count. This
+ * function has the type sgt_part_work, and is called for each part of a unit (feed.h). */
 static int count_part(void *counter_, sgt_unit *u, sgt_part *p, const uint8_t *text, size_t n,
                       sgt_error *err)
 {
@@ -64,7 +66,8 @@ static int count_part(void *counter_, sgt_unit *u, sgt_part *p, const uint8_t *t
 
 /* ---- all units ---- */
 
-/* Add the counts of a unit to the totals. Units must come in the order of the text. */
+/* Add the counts of a unit (feed.h) to the totals in c->r. Units must be passed in the order of the
+ * text. */
 static int add_unit(counting *c, const sgt_unit *u, sgt_error *err)
 {
     for (size_t i = 0; i < u->count; i++) {
@@ -87,7 +90,8 @@ static int add_unit(counting *c, const sgt_unit *u, sgt_error *err)
     return SGT_OK;
 }
 
-/* Count the pieces of all inputs with `threads` threads, and store the sums in all[0].pieces. */
+/* Count the pieces (pre-tokens) of all inputs with `threads` threads, and store the total counts in
+ * the table all[0].pieces. */
 static int count_all(counting *c, counter *all, size_t threads, sgt_error *err)
 {
     const sgt_tokenize_options *o = c->o;
@@ -129,7 +133,7 @@ static int check_options(const sgt_tokenize_options *o, uint32_t size, sgt_error
                         "%s: holds an unfinished set, and finishing it would remove the vocabulary "
                         "(name a new folder, or remove %s)",
                         o->out, work);
-    /* ignore .work, which sgt_out_claim may have created */
+    /* do not count the folder .work as contents, because sgt_out_claim may have created it */
     if (!o->force && sgt_out_holds_other_than(o->out, ours, 1))
         return sgt_fail(
             err, SGT_EFORMAT, "%s: is not empty (name a new folder, or --force %s)", o->out,
