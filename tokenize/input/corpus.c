@@ -1,5 +1,5 @@
-/* corpus.c: turns the INPUT arguments into a list of files, and writes the files as JSON. Every
- * byte of the output depends on the order of the files, which is decided here. */
+/* corpus.c: turns the INPUT arguments into a list of files, and writes the entries of this list as
+ * JSON. It decides the order of the files, on which the bytes of the output depend. */
 #include "tokenize/input/corpus.h"
 
 #include <errno.h>
@@ -23,10 +23,10 @@
 #include "tokenize/input/source.h"
 #include "tokenize/text/utf8.h"
 
-/* maximum number of skipped files that get a notice each; the rest are counted in one more
- * notice */
+/* maximum number of skipped files for which a separate notice is printed; a final notice states how
+ * many more files were skipped */
 #define SKIPPED_SAID 5
-/* maximum number of bytes that are examined to decide whether a stream is JSON Lines */
+/* maximum number of bytes of a stream that are examined to decide whether it is JSON Lines */
 #define FORM_PREFIX ((size_t)16 << 20)
 
 typedef struct walk {
@@ -34,34 +34,37 @@ typedef struct walk {
     const sgt_tokenize_options *o;
     int out_exists;
     struct stat out_stat;
-    char *out_real; /* real path of the output folder; NULL if unknown */
-    int listed;     /* 1 while inputs that a list file (@LIST) names are examined */
-    /* number of skipped files without a notice of their own: [0] files that are not text, [1]
-     * truncated Parquet files */
+    char *out_real; /* path of the output folder with symbolic links resolved; NULL if unknown */
+    int listed;     /* 1 while the paths in a list file (@LIST) are processed; otherwise 0 */
+    /* number of skipped files for which no separate notice was printed. more[0] counts files that
+     * are not text; more[1] counts truncated Parquet files. */
     uint64_t more[2];
-    sgt_lookahead first; /* first bytes of the file being examined */
-    /* found[form]: number of files that were recognized as this form (sgt_form) by their first
-     * bytes */
+    sgt_lookahead first; /* first bytes of the file that is being examined */
+    /* found[form]: number of files whose first bytes have this form, a value of sgt_form */
     size_t found[SGT_FORM_MORE];
-    /* first_found[form]: index in c->files of the first file that was recognized as this form */
+    /* first_found[form]: index, in c->files, of the first file whose first bytes have this form */
     size_t first_found[SGT_FORM_MORE];
     sgt_error *err;
 } walk;
 
 /* ---- what a stream holds ----
  *
- * Files that are not text are recognized by their magic numbers, and by bytes that no text has.
- * JSON Lines is recognized by parsing the first one or two objects in a copy of the bytes. */
+ * This section determines from the first bytes of a file what the file holds. A file is not text if
+ * it begins with the magic number of another format, or has bytes that text does not have. It is
+ * JSON Lines if its first one or two lines can be parsed as JSON objects. A copy of the bytes is
+ * parsed, because parsing may change them. */
 
-/* Return 1 if the n bytes at p are not valid UTF-8. whole: 1 if they are the entire file; 0 if a
- * character at their end may be incomplete, because the file may continue. */
+/* Return 1 if the n bytes at p are not valid UTF-8; otherwise 0. whole: 1 if these bytes are the
+ * entire file. If it is 0, the file may continue after them, so an incomplete character at the end
+ * is accepted. */
 static int is_ill_formed(const uint8_t *p, size_t n, int whole)
 {
     size_t valid = sgt_utf8_valid(p, n);
     uint32_t cp;
     if (valid == n) return 0;
     if (whole || n - valid > 3) return 1;
-    /* The file continues after the n bytes at p, so accept an incomplete character at their end. */
+    /* The file may continue after the n bytes at p, so accept an incomplete character at the end of
+     * these bytes. */
     return sgt_utf8_unit(p + valid, n - valid, &cp) < n - valid || p[valid] < 0xC2 ||
            p[valid] > 0xF4;
 }
@@ -78,27 +81,30 @@ const sgt_magic *sgt_binary_of(const uint8_t *p, size_t n, int whole, int lines)
 
 /* ---- JSON Lines ---- */
 
-/* Return the index of the first byte from `at` on that is not white space, or n if there is
- * none. */
+/* Return the index of the first of the bytes p[at] to p[n - 1] that is not white space, or n if all
+ * of them are. */
 static size_t skip_space(const uint8_t *p, size_t at, size_t n)
 {
     while (at < n && memchr(" \t\r\n", p[at], 4)) at++;
     return at;
 }
 
-/* A copy of a stream's first bytes, because the JSON parser may change the text that it reads. The
- * copy ends in 1 + SGT_JSON_PAD newlines: the parser requires that a line ends in a newline, and
- * that SGT_JSON_PAD bytes after it are readable. */
+/* A copy of the first bytes of a stream (the text of a file). They are copied, because the JSON
+ * parser may change the text that it reads. 1 + SGT_JSON_PAD newlines follow the copied bytes,
+ * because the parser requires that a line ends in a newline and that SGT_JSON_PAD bytes after this
+ * newline can be read. */
 typedef struct beginning {
     const sgt_json_path *path;
-    uint8_t *text, *scratch; /* scratch has the same size as text */
+    uint8_t *text, *scratch; /* `scratch` has the same size as `text` */
     size_t n;
     int whole; /* 1: `text` is the whole stream */
-    /* 1: choose an sgt_form now; 0: SGT_FORM_MORE may be returned to ask for more bytes */
+    /* 1 if no more bytes can be examined, so that a form must be chosen now; 0 if SGT_FORM_MORE may
+     * be returned to ask for more bytes */
     int last;
 } beginning;
 
-/* Return the form (sgt_form) of a text whose first line begins with a brace at `at`. */
+/* Return the form (a value of sgt_form) of the text b->text, whose first line begins with a brace
+ * at index `at`. */
 static sgt_form classify_lines(const beginning *b, size_t at)
 {
     sgt_json_found found;
@@ -113,24 +119,28 @@ static sgt_form classify_lines(const beginning *b, size_t at)
     return SGT_FORM_LINES;
 }
 
-/* Return the form (sgt_form) of a text that begins with a bracket at `at`. */
+/* Return the form (a value of sgt_form) of the text b->text, which begins with a bracket at index
+ * `at`. */
 static sgt_form classify_array(const beginning *b, size_t at)
 {
     sgt_json_found found;
     for (size_t i = at; i < b->n; i++)
-        /* replace newlines by spaces, because the parser reads one line, and an array element may
-         * span several */
+        /* replace newlines with spaces, because the parser reads a single line, and the first
+         * element of an array may extend over several lines */
         if (b->text[i] == '\n') b->text[i] = ' ';
     at = skip_space(b->text, at + 1, b->n);
     if (at < b->n && b->text[at] != '{') return SGT_FORM_TEXT;
     if (!sgt_json_line(b->path, b->text + at, b->scratch, 0, &found)) return SGT_FORM_ARRAY;
-    /* A complete object without the field shows that this array holds no documents, so it is text.
-     * Any other error may only mean that the object continues after these bytes: ask for more
-     * bytes, unless these are the last. */
+    /* If the first element is a complete object that lacks the text field, the array holds no
+     * documents and is read as text. Any other error may have occurred because the object continues
+     * after the bytes read so far. In this case, ask for more bytes unless no more can be
+     * examined. */
     return b->last || found.at == SGT_JSON_NOWHERE ? SGT_FORM_TEXT : SGT_FORM_MORE;
 }
 
-/* Return the form (sgt_form) of a stream that begins with the bytes in *l, or SGT_ENOMEM. */
+/* Return the form (a value of sgt_form) of a stream that begins with the bytes in *l, or
+ * SGT_ENOMEM. whole: 1 if these bytes are the entire stream. last: 1 if no more bytes can be
+ * examined. */
 static int classify(const sgt_lookahead *l, const sgt_corpus *c, int whole, int last)
 {
     const size_t at = skip_space(l->bytes, sgt_utf8_mark(l->bytes, l->n), l->n),
@@ -154,9 +164,9 @@ int sgt_lookahead_read(sgt_lookahead *l, sgt_source *s, size_t want, const char 
     return rc < 0 ? rc : sgt_source_read(s, l->bytes, &l->n, want, &l->end, err);
 }
 
-/* Return SGT_OK instead of the error rc if f is compressed and memory has not run out. In this
- * case, the bytes before the error are examined, and the error is reported later, when the file is
- * tokenized. */
+/* Return the error rc, but return SGT_OK instead if the file f is compressed and rc is not
+ * SGT_ENOMEM. In this case, the caller examines the bytes read before the error, and the error is
+ * reported later, when the file is tokenized. */
 static int pardon(const sgt_corpus_file *f, int rc)
 {
     return f->pack && rc != SGT_ENOMEM ? SGT_OK : rc;
@@ -211,8 +221,9 @@ void sgt_form_notice(const sgt_notice *to, const sgt_corpus *c, const sgt_corpus
                 name, such);
 }
 
-/* Return 1 if the name of n bytes at `name` ends in `ending`, ignoring case, with at least one
- * character of the file name before it. */
+/* Return 1 if the path that consists of the n bytes at `name` ends in `ending`, in upper or lower
+ * case, with at least one more character before it in the last component of the path; otherwise
+ * 0. */
 static int ends_in(const char *name, size_t n, const char *ending)
 {
     const size_t m = strlen(ending);
@@ -240,8 +251,8 @@ static void set_format_by_name(const sgt_corpus *c, sgt_corpus_file *f, sgt_form
     f->detect = by_name && !f->lines && !f->rows;
 }
 
-/* Open file f as *s and read its first bytes into w->first. If *s is already open, close it
- * first. */
+/* Open the file f, set *s to the open source, and read the first bytes of the file into w->first.
+ * If *s is a source that was opened before, close it first. */
 static int read_beginning(walk *w, const sgt_corpus_file *f, sgt_source **s)
 {
     sgt_source_close(*s);
@@ -249,16 +260,17 @@ static int read_beginning(walk *w, const sgt_corpus_file *f, sgt_source **s)
     w->first.n = 0;
     w->first.end = 0;
     int rc = sgt_source_open(s, f, w->o->stop, NULL, w->err);
-    /* a source opens its file at the first seek or read: seek now, so that an error is reported
-     * now */
+    /* a source opens its file at the first seek or read: seek now, so that an error on opening the
+     * file is returned even if the file is compressed (see pardon) */
     if (!rc) rc = sgt_source_seek(*s, 0, w->err);
     return rc < 0
                ? rc
                : pardon(f, sgt_lookahead_read(&w->first, *s, SGT_BINARY_PREFIX, f->path, w->err));
 }
 
-/* Set f->rows to 1 if the file ends in Parquet's magic number, which a truncated file lacks. The
- * caller has already found that number at the beginning of the file. */
+/* Set f->rows to 1 (Parquet) if the file ends in Parquet's magic number; otherwise to 0. A
+ * truncated Parquet file has this number only at its beginning. Call this for a file that begins
+ * with this number or is named .parquet. */
 static int read_end(walk *w, sgt_corpus_file *f, sgt_source *s)
 {
     uint8_t mark[4];
@@ -269,9 +281,10 @@ static int read_end(walk *w, sgt_corpus_file *f, sgt_source *s)
     return rc < 0 ? rc : SGT_OK;
 }
 
-/* Skip a file: print a notice with the reason in *w->err, and return 1. If `named` is 1, the user
- * has named this file as an INPUT: return an error instead. cut: 1 if the file is truncated
- * Parquet, 0 if it is not text; each kind is counted separately. */
+/* Skip the file f: print a notice that states the reason, which the caller has stored in *w->err,
+ * and return 1. If `named` is 1, the user has named this file as an INPUT, and an error is returned
+ * instead. cut: 1 if the file is truncated Parquet; 0 if it is not text. The two kinds of skipped
+ * files are counted separately. */
 static int leave_out(walk *w, const sgt_corpus_file *f, int named, int cut)
 {
     const sgt_error why = *w->err;
@@ -282,10 +295,10 @@ static int leave_out(walk *w, const sgt_corpus_file *f, int named, int cut)
     return 1;
 }
 
-/* Find out what a file holds, and check that it can be read: failing now is better than failing
- * after an hour of work. Return 1 if the file is skipped, because it is not text or, with
- * --skip-bad, because it is truncated Parquet. named: 1 if the user has named this file as an
- * INPUT, which is an error if it would be skipped. */
+/* Determine what the file f holds, and check that it can be read, so that a run fails now rather
+ * than after an hour of work. Return 1 if the file is skipped, because it is not text or, with
+ * --skip-bad, because it is truncated Parquet; return 0 if it is not skipped. named: 1 if the user
+ * has named this file as an INPUT. Skipping such a file is an error. */
 static int inspect_file(walk *w, sgt_corpus_file *f, int named)
 {
     const int open = w->o->format == SGT_FORMAT_AUTO, skip = w->c->skip_binary,
@@ -346,8 +359,9 @@ static int add_file(walk *w, const char *path, size_t base, const struct stat *s
 
 /* ---- folders ---- */
 
-/* Compare two entries for fts by the bytes of their complete paths. A folder's name is compared
- * with a slash after it, as in the paths of the files below it. */
+/* Compare two entries of a folder, for fts, so that files are sorted by the bytes of their complete
+ * paths. A folder's name is compared as if a slash followed it, because a slash follows it in the
+ * paths of the files in the folder. */
 static int in_order(const FTSENT **a, const FTSENT **b)
 {
     const FTSENT *x = *a, *y = *b;
@@ -359,17 +373,17 @@ static int in_order(const FTSENT **a, const FTSENT **b)
     return p - q;
 }
 
-/* Return 1 if an entry of an INPUT folder with this name is skipped as hidden: its name begins with
- * a dot, or Hadoop writes files with this name, which have no rows, next to a table's Parquet
- * files. */
+/* Return 1 if a file or folder with this name, inside an INPUT folder, is hidden; otherwise 0.
+ * Hidden are names that begin with a dot, and the names of files without rows that Hadoop writes
+ * next to the Parquet files of a table. */
 static int is_hidden(const char *name)
 {
     return name[0] == '.' || !strcmp(name, "_SUCCESS") || !strcmp(name, "_metadata") ||
            !strcmp(name, "_common_metadata");
 }
 
-/* Return 1 if `path` is the output folder. If `follow` is set, also return 1 if `path`, with
- * symbolic links resolved, is inside the output folder. */
+/* Return 1 if `path`, whose status is *st, is the output folder. If `follow` is 1, also return 1 if
+ * `path`, with symbolic links resolved, is inside the output folder. Otherwise return 0. */
 static int is_out(const walk *w, const char *path, const struct stat *st, int follow)
 {
     if (!w->out_exists) return 0;
@@ -387,8 +401,8 @@ static int is_link(const char *path)
     return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
 }
 
-/* Number of entries of an input folder that were skipped for the same reason, and the path of the
- * first one. */
+/* Number of files and folders inside an INPUT folder that were skipped for the same reason, and the
+ * path of the first of them, for a notice. */
 typedef struct left {
     uint64_t count;
     char *first;
@@ -400,9 +414,10 @@ static int count_entry(left *l, const char *path, sgt_error *err)
     return sgt_fail_memory(err, "list of inputs");
 }
 
-/* Process an entry that fts has found below an INPUT folder, and add it if it is a file. base:
- * length of the prefix of the entry's path that is not part of the file's name. *hidden counts the
- * entries skipped as hidden; *odd counts those that are neither file nor folder. */
+/* Process the entry e, which fts has found inside an INPUT folder: add it to the corpus if it is a
+ * file that is read. base: number of bytes at the start of the entry's path that do not belong to
+ * the file's name in the output. *hidden counts entries that are skipped because they are hidden;
+ * *odd counts entries that are neither files nor folders. */
 static int list_entry(walk *w, FTS *tree, FTSENT *e, size_t base, left *hidden, left *odd)
 {
     const char *path = e->fts_path;
@@ -491,14 +506,15 @@ static int list_path(walk *w, const char *input)
 
 /* ---- lists ---- */
 
-/* Add the paths in a list that is read from f; messages call it `list`. Each path ends in a
- * newline, or in a NUL if the first bytes read contain one. (They contain the end of the first
- * path, which has at most PATH_MAX bytes.) A list in UTF-16 contains NULs, too. Its "paths" do not
- * exist, and the error then says that the list is UTF-16. */
+/* Read a list of paths from the stream f, and process each path as an INPUT. Messages name the list
+ * by `list`. Each path ends in a newline or, if the first block read from the list contains a NUL,
+ * in a NUL. (The first block contains the end of the first path, because a path has at most
+ * PATH_MAX bytes.) A list in UTF-16 contains NULs as well. Such a list fails, because the paths
+ * read from it do not exist, and the error message then says that the list is UTF-16. */
 static int list_paths(walk *w, const char *list, FILE *f)
 {
-    /* bytes read from the list but not processed yet; there is room for the longest path and its
-     * line end */
+    /* bytes that were read from the list but not yet processed; there is room for a path of
+     * PATH_MAX bytes and a CR and newline */
     char text[PATH_MAX + 2];
     size_t n = 0, number = 0, found = 0;
     int ends = '\n', rc = SGT_OK;
@@ -532,7 +548,7 @@ static int list_paths(walk *w, const char *list, FILE *f)
         sgt_fail(err, rc, "%s: %s, not UTF-8 text (%s)", list, wide->what, wide->hint);
     else if (rc < 0)
         sgt_fail(err, rc, "%s: %s %zu: %s", list, ends ? "line" : "path", number, why.text);
-    else if (!feof(f)) /* the loop ended before the end of the file, so reading has failed */
+    else if (!feof(f)) /* the loop ended before the end of the list, so reading the list failed */
         rc = sgt_fail_errno(err, "%s", list);
     else if (!found) rc = sgt_fail(err, SGT_EFORMAT, "%s: this list contains no paths", list);
     return rc;
@@ -566,8 +582,8 @@ static int set_filters(sgt_corpus *c, const sgt_tokenize_options *o, sgt_error *
     return rc;
 }
 
-/* Print the number of skipped files that got no notice of their own. Return an error if files were
- * skipped and none is left. Call this after the last INPUT. */
+/* Print how many files were skipped without a separate notice. Return an error if files were
+ * skipped and no file is left to read. Call this after all INPUTs have been listed. */
 static int sum_up_skipped(const walk *w)
 {
     static const char *const why[][2] = {
@@ -632,7 +648,7 @@ void sgt_corpus_free(sgt_corpus *c)
 json_t *sgt_corpus_json_name(const sgt_corpus *c, size_t i)
 {
     const char *name = c->files[i].name;
-    /* each byte of a name is written as at most four characters, \xNN */
+    /* each byte of the name is written as at most four characters (\xNN) */
     const size_t n = strlen(name), room = 4 * n + 1;
     const int valid = sgt_utf8_valid((const uint8_t *)name, n) == n;
     char *shown = malloc(room);
@@ -651,8 +667,8 @@ char *sgt_corpus_line(const sgt_corpus *c, size_t i, uint64_t size, int stamped,
                       const sgt_corpus_counts *counts)
 {
     const sgt_corpus_file *f = &c->files[i];
-    /* The device number is not included: on NFS and some other file systems, it differs between
-     * machines and may change at a reboot. */
+    /* The device number is not part of the hash, because on NFS and some other file systems, it
+     * differs between machines and may change when the machine is rebooted. */
     const uint64_t id[] = {f->inode, (uint64_t)f->mtime, (uint64_t)f->nanoseconds};
     char *text = NULL, *line = NULL;
     json_t *o = sgt_corpus_json_name(c, i);
