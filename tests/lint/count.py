@@ -13,11 +13,11 @@ import sys
 BUDGET = {
     "tokenize": 13088,
     "loader": 7033,
-    "train": 13336,
-    "kernels": 10251,
-    "tools": 13505,
-    "tests": 44422,
-    "manuals": 1759,
+    "train": 13332,
+    "kernels": 10101,
+    "tools": 13503,
+    "tests": 41223,
+    "manuals": 1760,
     "pages": 1329,
 }
 HEADERS = {"loader/sgt_loader.h": 300, "tokenize/sgt_tokenize.h": 220}  # lines of public headers
