@@ -1,6 +1,6 @@
-/* questions.c: reads questions, turns each question into rows, and counts the questions that a
- * model answers correctly. The model's answer is the one with the highest likelihood. The entire
- * file is read into memory. Each line is a JSON object. */
+/* questions.c: reads questions, turns each question into rows of tokens for the model, and counts
+ * the questions that the model answers correctly. The model's answer is the one that it finds
+ * likeliest. Each line of the file is a JSON object. The whole file is read into memory. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,37 +14,39 @@
 
 #define MOST_BYTES ((size_t)1 << 32) /* maximum size of a file in bytes */
 #define MOST_CHOICES 1000
-#define MOST_TEXT ((size_t)1 << 24) /* maximum total size in bytes of the texts in one line */
+#define MOST_TEXT ((size_t)1 << 24) /* maximum total size in bytes of the strings in one line */
 
 typedef enum question_kind {
     NONE,
-    CHOICE, /* a line {"ctx", "endings", "label"}: which ending is the likeliest? */
+    CHOICE, /* {"ctx", "endings", "label"}: which ending is the likeliest after the context? */
     WORD    /* {"text"}: what is its last word? */
 } question_kind;
 
-/* Rules for choosing the model's answer, which is the one with the lowest loss. BY_SUM compares the
- * total loss of the answers' tokens, BY_CHARACTER the loss per character, and BY_TOKEN the loss per
- * token. As in lm-evaluation-harness, the space before an answer does not count as a character. */
+/* Rules for choosing the model's answer. By each rule, the answer with the lowest loss is chosen:
+ * by BY_SUM the total loss of the answer's tokens, by BY_CHARACTER the loss per character, and by
+ * BY_TOKEN the loss per token. As in lm-evaluation-harness, the space before an answer does not
+ * count as a character. */
 enum { BY_SUM, BY_CHARACTER, BY_TOKEN, RULES };
 static const char *const acc_names[] = {"acc", "acc_norm", "acc_token"};
 static const char *const stderr_names[] = {"acc_stderr", "acc_norm_stderr", "acc_token_stderr"};
 
-/* One possible answer to a question. Its row, on which the model runs, is the question's context
- * followed by the answer. `loss` and `greedy` are the model's results. */
+/* A possible answer to a question, with its row: the tokens of the question's context, followed by
+ * those of the answer. The model runs on the row, and its results are stored in `loss` and
+ * `greedy`. */
 typedef struct answer_row {
-    uint64_t start; /* index in questions.file.tokens of the first token of this row */
-    /* count: number of tokens in the row; asked: number of tokens at the end of the row that form
-     * the answer; characters: number of characters in the answer */
+    uint64_t start; /* index of the row's first token in the array questions.file.tokens */
+    /* `count` is the number of tokens in the row. The last `asked` of them are the answer, which
+     * has `characters` characters. */
     uint32_t count, asked, characters;
-    double loss; /* sum of the losses of all tokens in the answer */
-    int greedy;  /* 1: greedy decoding would generate this answer */
+    double loss; /* total loss of the answer's tokens */
+    int greedy;  /* 1 if greedy decoding of the context would generate this answer */
 } answer_row;
 
 typedef struct question {
-    /* line: line number of the question in its file, counted from 1; row: index in questions.rows
-     * of the row with the question's first answer */
+    /* `line` is the question's line number in its file, counted from 1. `row` is the index in
+     * questions.rows of the row of its first answer; the other answers follow. */
     size_t line, row;
-    uint32_t choices; /* number of possible answers; each of them has a row */
+    uint32_t choices; /* number of possible answers, each of which has a row of its own */
     uint32_t label;   /* index of the right answer */
 } question;
 
@@ -56,15 +58,16 @@ typedef struct questions {
     size_t row_count, count;
     size_t row_room, room;
     uint32_t positions; /* context length of the model */
-    /* number of rows whose beginning was removed, because they were longer than the model's context
-     * length */
+    /* number of rows that lost tokens at their beginning because they were longer than the model's
+     * context */
     size_t cut;
     uint32_t longest; /* tokens of the longest row */
-    /* right[r]: number of questions that the model answers correctly by rule r. If kind is WORD,
-     * there is nothing to choose from, and all elements are equal */
+    /* right[r] is the number of questions that the model answers correctly by rule r. If `kind` is
+     * WORD, each question has a single answer, so the rules do not matter and all elements are
+     * equal */
     size_t right[RULES];
-    /* If kind is WORD: sum of the losses of all last words, one word per question. Unused if kind
-     * is CHOICE */
+    /* if `kind` is WORD, total loss of the last words of all questions; not used if `kind` is
+     * CHOICE */
     double loss;
 } questions;
 
@@ -81,8 +84,8 @@ static int wrong(const questions *s, const char *why)
     return sample_lines_fail(&s->file, "expected %s: %s", wanted[s->kind], why);
 }
 
-/* Append a row. If the row is too long for the model's context, remove tokens from its beginning.
- * Fail if not even the answer fits. */
+/* Append a row. If the row is too long for the model's context, remove tokens from its beginning,
+ * or fail if the answer alone is too long. */
 static int keep_row(questions *s, answer_row row)
 {
     if (row.asked > s->positions)
@@ -98,7 +101,8 @@ static int keep_row(questions *s, answer_row row)
     return SGT_OK;
 }
 
-/* Add a row: the first c bytes of `context`, a space, and the first a bytes of `answer`. */
+/* Add a row that consists of the first c bytes of `context`, a space, and the first a bytes of
+ * `answer`. */
 static int add_row(questions *s, const char *context, size_t c, const char *answer, size_t a)
 {
     sample_lines *f = &s->file;
@@ -126,12 +130,13 @@ static int add_row(questions *s, const char *context, size_t c, const char *answ
 
 /* ---- the two kinds ---- */
 
-/* Read a label: a number, as in HellaSwag's own files, or a string with a number. Return 1, or 0 if
- * v is neither, or if the number is not below `choices`. */
+/* Read the label (the index of the right ending) from the JSON value v. It is an integer, as in
+ * HellaSwag's own files, or a string of digits. Return 1, or 0 if v is neither, or if the label is
+ * not less than `choices`. */
 static int read_label(uint32_t *label, const json_t *v, size_t choices)
 {
     const char *text = json_string_value(v);
-    /* a negative label becomes a large number, which the check against `choices` refuses */
+    /* a negative label becomes a very large number, so it fails the comparison with `choices` */
     uint64_t n = (uint64_t)json_integer_value(v);
     if (!json_is_integer(v) &&
         (!text || text[strspn(text, "0123456789")] || sgt_parse_count(text, &n) < 0))
@@ -195,10 +200,10 @@ static int add_item(void *ctx, const json_t *o)
     return rc;
 }
 
-/* Read all questions in a file. They must be of the same kind. A row consists of a context, a space
- * and an answer. An empty context is replaced by the end-of-text id. Only the last s->positions + 1
- * tokens of a row are kept. If a line is invalid, return SGT_EFORMAT with a message that names the
- * file and the line. */
+/* Read all questions in a file, which must be of the same kind. Each row consists of a context, a
+ * space and an answer; an empty context is replaced with the end-of-text id. Only the last
+ * s->positions + 1 tokens of a row are kept. If a line is invalid, return SGT_EFORMAT with a
+ * message that names the file and the line. */
 static int read_questions(questions *s, const char *path, const sgt_vocab *v, sgt_error *err)
 {
     s->file = (sample_lines){.path = path, .vocab = v, .err = err};
@@ -211,8 +216,9 @@ static int read_questions(questions *s, const char *path, const sgt_vocab *v, sg
 
 /* ---- answers ---- */
 
-/* Fill in row r of the batch: the tokens of `row`, then zeros. Only the tokens of the answer are
- * targets, so only they have a loss. If `row` is NULL, row r is unused and has no targets. */
+/* Fill in row r of the batch with the tokens of `row`, followed by zeros. Only the answer's tokens
+ * are targets, so only they have a loss. If `row` is NULL, row r is unused: it has only zeros and
+ * no targets. */
 static void put_row(eval_batch *x, size_t r, const questions *items, const answer_row *row)
 {
     int32_t *inputs = x->inputs + r * x->seq, *targets = x->targets + r * x->seq;
@@ -250,8 +256,9 @@ static int run_rows(questions *s, eval_batch *x, const eval *e, sgt_error *err)
 
 /* ---- questions ---- */
 
-/* Return the index of the likeliest answer: the one with the lowest loss by `rule` (such as
- * BY_SUM). If several answers have that loss, return the first of them. */
+/* Return the index of the answer that the model finds likeliest, which has the lowest loss by
+ * `rule` (BY_SUM, BY_CHARACTER or BY_TOKEN). If several answers have the same loss, return the
+ * first of these. */
 static uint32_t pick(const questions *s, const question *item, int rule)
 {
     const answer_row *rows = s->rows + item->row;
@@ -279,9 +286,9 @@ static void count_right(questions *s)
 
 /* ---- results ---- */
 
-/* Add two members to `top`: the fraction p of the n questions that the model answered correctly by
- * `rule`, and its standard error, sqrt(p (1 - p) / (n - 1)), which assumes that the questions are
- * independent of each other. */
+/* Add the accuracy by `rule` to `top`, as two members. The first is the fraction p of the n
+ * questions that the model answered correctly. The second is the standard error of p, sqrt(p (1 -
+ * p) / (n - 1)), which assumes that the questions are independent of each other. */
 static void put_share(json_t *top, const questions *s, int rule)
 {
     double n = (double)s->count, p = (double)s->right[rule] / n;
@@ -309,7 +316,8 @@ static json_t *to_json(const questions *s)
 {
     int choice = s->kind == CHOICE;
     const char *path = s->file.path;
-    double guessed = 0; /* number of right answers that guessing would give on average */
+    /* number of questions that random guessing would answer correctly on average */
+    double guessed = 0;
     json_t *items = json_array();
     for (size_t i = 0; i < s->count; i++) {
         json_array_append_new(items, item_json(s, &s->items[i]));

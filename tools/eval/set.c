@@ -1,6 +1,6 @@
-/* set.c: runs the model on batches of rows, and computes the loss on a set of shards. The shards
- * are divided into windows without overlap. A window has T inputs and T targets; the targets are
- * the tokens that follow the inputs. Tokens at the end of a shard that do not fill a window are
+/* set.c: runs the model on batches of rows, and computes the loss on a set of shards. Each shard is
+ * divided into windows that do not overlap. A window has T input tokens and T targets, which are
+ * the tokens that follow each input. Tokens at the end of a shard that do not fill a window are
  * skipped. */
 #include <inttypes.h>
 #include <math.h>
@@ -24,7 +24,8 @@
 int eval_batch_open(eval_batch *x, const eval *e, uint64_t rows, uint64_t seq, sgt_error *err)
 {
     sgt_backend_options o = {.model = e->model.shape,
-                             /* no parameter is updated, so use SGD, which needs the least memory */
+                             /* use SGD, which needs the least memory of all optimizers; no
+                              * parameter is updated */
                              .optim = {.kind = SGT_SGD},
                              .batch = (uint32_t)rows,
                              .seq = (uint32_t)seq,
@@ -79,17 +80,19 @@ void eval_show(eval *e, const char *name, const char *what, json_t *result)
 /* ---- sets ---- */
 
 typedef struct set {
-    const char *path, *split; /* split: name of the split, or "" if `path` is a shard */
+    const char *path, *split; /* `split` is the name of the split; "" if `path` is a single shard */
     sgt_loader *loader;
     sgt_loader_info info;
     uint32_t *text_bytes; /* length in bytes of each id's text */
     uint64_t tokens;      /* number of targets */
     double loss;          /* sum of their losses in nats */
-    sgt_text_loss text;   /* bytes and total loss of the targets that are text, for bits per byte */
+    /* number of bytes and total loss of the targets that are text, from which bits per byte are
+     * computed */
+    sgt_text_loss text;
 } set;
 
-/* Check that the set was tokenized with the model's vocabulary. With a different vocabulary, the
- * loss and the bits per byte would be meaningless. */
+/* Check that the set was tokenized with the model's vocabulary. With another vocabulary, the loss
+ * and the bits per byte would be meaningless. */
 static int check_vocabulary(const set *s, const eval *e, sgt_error *err)
 {
     uint64_t fingerprint = s->info.fingerprint;
@@ -137,8 +140,9 @@ static int run_set(set *s, eval_batch *x, const eval *e, sgt_error *err)
     for (uint64_t k = 0, at = 0; at < all && rc == SGT_OK; k++, at += x->rows) {
         size_t windows = all - at < x->rows ? (size_t)(all - at) : x->rows;
         rc = sgt_loader_read(s->loader, cursor, k, 1, SGT_OUTPUT_I32, x->inputs, bytes, err);
-        /* The last batch may have more rows than windows are left. The loader fills those rows with
-         * windows of the next epoch, so give them no targets: every window must count once. */
+        /* In the last batch, there may be fewer windows left than rows. The loader fills the
+         * remaining rows with windows of the next epoch. Give these rows no targets, so that every
+         * window counts exactly once. */
         for (size_t i = windows * x->seq; i < x->rows * x->seq; i++) x->targets[i] = -1;
         if (rc == SGT_OK) rc = eval_batch_run(x, e, s->path, 0, err);
         if (rc < 0) break;

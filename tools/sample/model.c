@@ -1,4 +1,4 @@
-/* model.c: finds the model at a path, and its vocabulary. */
+/* model.c: finds the model at a given path, and the model's vocabulary. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +9,11 @@
 #include "tools/cli/process.h"
 #include "tools/sample/sample.h"
 
-/* number of rows of GPT-2's token embedding (wte) if 50,257 is padded to a multiple of 128 */
+/* number of rows of GPT-2's token embedding (wte) if the 50,257 rows are padded to a multiple of
+ * 128 */
 #define GPT2_PADDED 50304
 
-/* Return whether the folder `path` has a vocabulary that sgt_vocab_load can read. */
+/* Return whether the folder `path` contains a vocabulary in a format that sgt_vocab_load reads. */
 static int has_vocabulary(const char *path)
 {
     static const char *const names[] = {"tokenizer.json", "vocab.json", "encoder.json",
@@ -68,8 +69,8 @@ int sample_vocab_agrees(const sgt_vocab *a, const sgt_vocab *b)
     return same;
 }
 
-/* Check that the vocabulary given by --vocab has the same tokens as the vocabulary next to the
- * model. If there is none next to the model, or if it cannot be read, return SGT_OK. */
+/* Check that the vocabulary given with --vocab has the same tokens as the vocabulary in the model's
+ * folder. If that folder has no vocabulary, or one that cannot be read, return SGT_OK. */
 static int check_given(const sample_model *m, const char *given, sgt_error *err)
 {
     sgt_vocab *own = NULL;

@@ -1,6 +1,7 @@
-/* show.c: generates texts, and prints them while they are generated. On a terminal, bytes that are
- * not UTF-8 and control characters other than newline and tab are printed as \xNN. A file or a pipe
- * gets the bytes unchanged. In both cases only complete characters are printed. */
+/* show.c: generates texts, and prints each text while it is generated. On a terminal, bytes that
+ * are not valid UTF-8, and control characters other than newline and tab, are printed as \xNN; in a
+ * file or a pipe, all bytes are written unchanged. Characters are printed only once all their bytes
+ * have been generated. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,8 @@ static int append(sample_text *t, const void *bytes, size_t n, sgt_error *err)
     return SGT_OK;
 }
 
-/* Allocate `samples` texts per prompt. Each has the prompt's text, if prompts are shown, and no
- * generated tokens. */
+/* Allocate `samples` texts for each prompt. At first, a text consists only of the prompt, or is
+ * empty if prompts are not shown. */
 static int open_texts(sample_show *s, const sample_prompts *p, uint64_t samples, sgt_error *err)
 {
     s->texts = calloc(p->count * samples, sizeof *s->texts);
@@ -40,9 +41,8 @@ static int open_texts(sample_show *s, const sample_prompts *p, uint64_t samples,
 
 /* ---- printing ---- */
 
-/* Print what separates text t from the next text: a newline if t does not end in one, then a line
- * of three dashes. After the last text, print no dashes, and add a missing newline only on a
- * terminal. */
+/* Print the separator after text t: a newline if t does not end with one, and a line of three
+ * dashes. After the last text, print no dashes, and print the newline only on a terminal. */
 static void print_end(const sample_show *s, const sample_text *t)
 {
     int last = t + 1 == s->texts + s->count, open = t->n && t->bytes[t->n - 1] != '\n';
@@ -50,8 +50,8 @@ static void print_end(const sample_show *s, const sample_text *t)
     if (!last) fputs("---\n", stdout);
 }
 
-/* Print the part of the current text that has not been printed yet. If the text is complete, end it
- * and continue with the next text. */
+/* Print the bytes of the current text that have not been printed yet. If the text is complete, also
+ * print the separator, and continue with the next text. */
 static int print(sample_show *s, sgt_error *err)
 {
     while (s->current < s->count && !s->json) {
@@ -64,7 +64,7 @@ static int print(sample_show *s, sgt_error *err)
     return sgt_flush_results(err);
 }
 
-/* After an interrupt, end an unfinished line on the terminal. */
+/* After an interrupt, print a newline if the terminal's last line is unfinished. */
 static void end_line(const sample_show *s)
 {
     if (s->json || !s->terminal || s->current == s->count) return;
@@ -95,8 +95,8 @@ static int end_text(void *ctx, size_t text, sgt_generate_end why, sgt_error *err
     return text == s->current ? print(s, err) : SGT_OK;
 }
 
-/* Return the number of positions that the KV cache needs: the length of the longest prompt plus
- * `tokens`, but at most the model's context length. */
+/* Return the number of positions for which the KV cache needs room: the length of the longest
+ * prompt plus `tokens` generated tokens, but at most the model's context length. */
 static uint32_t find_window(const sample_run *s, uint64_t tokens)
 {
     uint64_t longest = 0, most = s->model.shape.positions;
