@@ -1,6 +1,7 @@
-/* compare.c: compares the tokens of two sets, regardless of how they are divided into shards, and
- * shows the first difference. Two folders are compared split by split. If one of the sets is a
- * single shard, all tokens are compared as one sequence. */
+/* compare.c: compares the tokens of two sets, no matter how they are divided into shards, and shows
+ * the first difference. If both sets are folders, the train split of one is compared with that of
+ * the other, and likewise the val split. If either set is a single shard, all tokens are compared
+ * as one sequence. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,16 +13,16 @@
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
-/* number of tokens compared at a time. It is small enough that both sets' tokens stay in the L2
- * cache between reading and comparing them */
+/* number of tokens compared at a time. This is few enough that the tokens of both sets are still in
+ * the L2 cache when they are compared after reading */
 #define BLOCK ((size_t)1 << 17)
-#define AROUND 6 /* number of tokens shown before and after the first difference */
+#define AROUND 6 /* number of tokens that are shown before and after the first difference */
 
 /* One of the two sets. */
 typedef struct side {
     inspect_set set;
     void *ids; /* room for the ids of BLOCK tokens */
-    /* the tokens around the first difference, as the JSON object to be printed; NULL: there is no
+    /* JSON object for the output, with the tokens around the first difference; NULL if there is no
      * difference */
     json_t *around;
 } side;
@@ -31,15 +32,15 @@ typedef struct pair {
     side sides[2];
     sgt_progress *bar;
     uint64_t done; /* tokens compared so far */
-    /* index of the split that was compared last. If the sets differ, the difference is in that
-     * split. -1: all tokens were compared as one sequence */
+    /* index of the split that was compared last, which contains the difference if there is one; -1
+     * if all tokens were compared as one sequence */
     int split;
-    /* index of the first token that differs, counted from the beginning of `split`, or of the set
-     * if `split` is -1 */
+    /* index of the first token that differs, counted from the start of the split or, if `split` is
+     * -1, from the start of the set */
     uint64_t token;
     int differs; /* 1: the tokens differ */
-    /* 1: same vocabulary; 0: different vocabularies; -1: unknown, because a set does not state
-     * it */
+    /* 1 if the sets have the same vocabulary, 0 if not, -1 if unknown because a set does not state
+     * its vocabulary */
     int vocabularies;
 } pair;
 
@@ -54,9 +55,9 @@ static size_t first_difference(const side *a, const side *b, size_t n)
     return i;
 }
 
-/* Compare the two sets' tokens of the split with index `split`, or all their tokens if `split` is
- * -1. Set p->differs to whether they differ, and p->token to the number of equal tokens before the
- * first difference. */
+/* Compare one split of the two sets (`split` is its index), or all their tokens if `split` is -1.
+ * Set p->differs to 1 if there is a difference, and p->token to the number of equal tokens before
+ * the first difference. */
 static int compare_split(pair *p, int split, sgt_error *err)
 {
     side *a = &p->sides[0], *b = &p->sides[1];
@@ -98,8 +99,8 @@ static int open_side(side *d, const inspect *o, const char *path, sgt_error *err
 
 /* ---- output ---- */
 
-/* Set d->around to a JSON object that describes this set's tokens around the first difference. It
- * has their text, too, if the vocabulary is known and contains all of these ids. */
+/* Set d->around to a JSON object that describes the tokens of this set around the first difference.
+ * The object includes their text if the vocabulary is known and contains all their ids. */
 static int describe_around(side *d, const pair *p, sgt_error *err)
 {
     sgt_vocab *v;

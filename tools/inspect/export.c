@@ -1,6 +1,6 @@
-/* export.c: converts a set of sgt's own shards to the file format of a different trainer. The new
- * files are written in OUT/.work. An earlier set in OUT is kept until the new files are complete
- * and verified. */
+/* export.c: converts a set of sgt's own shards to the file format of another trainer. The new files
+ * are written to OUT/.work. A set that OUT already contains is kept until the new files are
+ * complete and verified. */
 #include "tokenize/out/export.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ typedef struct exporting {
     inspect_set set;
     const char *path; /* path of OUT */
     sgt_out out;
-    int replacing;         /* 1: OUT had an earlier set, which has been removed by now */
+    int replacing;         /* 1 if OUT contained another set, which has now been removed */
     sgt_manifest manifest; /* manifest of the new set */
     sgt_progress *bar;
 } exporting;
@@ -83,7 +83,8 @@ static int fill_out(exporting *e, const sgt_vocab *v, sgt_error *err)
     return sgt_out_publish(&e->out, &e->manifest, v, err);
 }
 
-/* Return the Unicode normal form of the text, as stated in the manifest's options. */
+/* Return the Unicode normal form that was applied to the text, as stated in the manifest's
+ * options. */
 static sgt_normalize read_normal_form(const sgt_manifest *m)
 {
     json_t *options = json_loads(m->options, 0, NULL);
@@ -102,13 +103,13 @@ static int export_set(exporting *e, sgt_error *err)
         .path = e->path, .force = e->o->force, .notice = &e->o->notice, .stop = e->o->stop};
     int rc = check_set(e, err);
     if (!rc) rc = inspect_set_vocabulary(&v, &e->set, err);
-    /* Set the normal form that the manifest states. The built-in vocabulary of GPT-2 does not state
-     * one. */
+    /* Set the vocabulary's normal form to that in the manifest, because GPT-2's built-in vocabulary
+     * does not state one. */
     if (!rc) v->normalize = read_normal_form(&e->set.manifest);
     if (!rc && (rc = sgt_out_claim(&e->out, &r, err)) == 0) {
         rc = fill_out(e, v, err);
-        /* If the earlier set has been removed, keep .work. It shows that OUT is incomplete, so that
-         * the same command can be run again. */
+        /* If the earlier set has been removed, keep .work as a sign that OUT is incomplete. The
+         * same command can then be run again. */
         sgt_out_release(&e->out, e->replacing || e->out.had_work);
     }
     sgt_vocab_free(v);

@@ -1,4 +1,4 @@
-/* run.c: shows the folder of a training run, or one of the run's checkpoints. */
+/* run.c: shows the folder of a training run, or one of a run's checkpoints. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +13,13 @@
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
-/* maximum size in bytes of state.json and options.json, which are usually a few kilobytes */
+/* maximum size in bytes of state.json and options.json; they usually have a few kilobytes */
 #define MAX_JSON ((size_t)16 << 20)
 /* maximum number of JSON values in state.json or options.json */
 #define MAX_VALUES ((size_t)1 << 16)
 
-/* Read the JSON object in the file FOLDER/NAME into *out. If there is no such file, leave *out
- * unchanged. */
+/* Read the JSON object in the file FOLDER/NAME into *out. If the file does not exist, return SGT_OK
+ * and leave *out unchanged. */
 static int read_object(json_t **out, const char *folder, const char *name, sgt_error *err)
 {
     char path[SGT_PATH];
@@ -80,8 +80,8 @@ int inspect_checkpoint(const inspect *o, sgt_error *err)
 
 /* ---- a run ---- */
 
-/* Append the names of the run's complete checkpoints to `list`, in ascending order of their
- * steps. */
+/* Append the names of the run's complete checkpoints to `list`, in ascending order of their step
+ * numbers. */
 static int list_checkpoints(json_t *list, const char *folder, sgt_error *err)
 {
     uint64_t *steps;
@@ -99,11 +99,11 @@ static int list_checkpoints(json_t *list, const char *folder, sgt_error *err)
     return rc;
 }
 
-/* Summary of a run's log. first, last: its first and last line; evaluated: the last line that has a
- * validation loss. Each is NULL if there is no such line. */
+/* Summary of a run's log. `first` and `last` are its first and last line, and `evaluated` is the
+ * last line that has a validation loss. Each is NULL if there is no such line. */
 typedef struct run_log {
-    /* steps: number of lines, one per step; bad: number of the first damaged line, counted from 1
-     * (0: no line is damaged) */
+    /* `steps` is the number of lines, of which each step has one. `bad` is the number of the first
+     * line that is not a JSON object, counted from 1, or 0 if all lines are valid. */
     uint64_t steps, bad;
     json_t *first, *last, *evaluated;
 } run_log;

@@ -1,5 +1,5 @@
-/* set.c: opens a set (a folder of shards, or a single shard), and checks its headers, file sizes
- * and manifest. */
+/* set.c: opens a set (a folder of shards, or a single shard), and checks the headers and sizes of
+ * its files against the manifest. */
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,9 +15,9 @@
 
 /* ---- a folder ---- */
 
-/* Return whether one of the set's shards from index `first` on has the path `path`. The search
- * begins at index first + near and wraps around. If the manifest and the folder list the shards in
- * the same order, it finds the path at its first comparison. */
+/* Return whether `path` is the path of one of the set's shards with an index of at least `first`.
+ * The search starts at index first + near and wraps around to `first`. If the manifest and the
+ * folder list the shards in the same order, the first comparison succeeds. */
 static int has_path(const sgt_set *s, uint32_t first, const char *path, size_t near)
 {
     const uint32_t n = s->count - first;
@@ -26,9 +26,9 @@ static int has_path(const sgt_set *s, uint32_t first, const char *path, size_t n
     return 0;
 }
 
-/* Find the shards of a split that are in the folder but not in the manifest, and add them to the
- * set as damaged shards. `first` is the index of the split's first shard that the manifest
- * lists. */
+/* Find the shards of a split that are in the folder but are not listed in the manifest. Add these
+ * shards to the set, and mark them as damaged. `first` is the index in the set of the first listed
+ * shard of the split. */
 static int add_unlisted(inspect_set *s, const char *split, uint32_t first, sgt_error *err)
 {
     const sgt_manifest none = {0}, *m = &s->manifest;
@@ -72,7 +72,7 @@ static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
                     o->split ? o->split : "train_NNNNNN.bin or val");
 }
 
-/* Check that the totals in the manifest are the sums over its shards. */
+/* Check that the manifest's totals of tokens and documents equal the sums over its shards. */
 static int check_totals(const inspect_set *s, sgt_error *err)
 {
     const sgt_manifest *m = &s->manifest;
@@ -102,8 +102,8 @@ inspect_kind inspect_find_kind(const char *folder)
                  {"latest", INSPECT_RUN},
                  {"options.json", INSPECT_RUN}};
     char path[SGT_PATH];
-    /* treat an error of access() as a missing file, because opening the folder later reports the
-     * error */
+    /* Treat any error of access() as a missing file. An error such as EACCES is reported later,
+     * when the folder is opened. */
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
         if (access(sgt_path(path, folder, "%s", signs[i].name), F_OK) == 0) return signs[i].kind;
     return INSPECT_SHARDS;
@@ -117,11 +117,12 @@ int inspect_known(const char *path, sgt_error *err)
     sgt_error why;
     struct stat st;
     if (stat(path, &st) < 0 || !S_ISREG(st.st_mode)) return SGT_OK;
-    /* `path` may also be the .idx file of a Megatron-LM shard, or the shard's name without .bin */
+    /* for Megatron-LM, `path` may also be the .idx file of a shard, or the shard's path without
+     * .bin */
     if (sgt_shard_is_bin(path) || sgt_megatron_shard(folder, path)) return SGT_OK;
     const int fd = sgt_shard_open(&head, path, -1, &why);
     if (fd >= 0) close(fd);
-    /* ignore other failures, which are reported when the file is opened later */
+    /* ignore errors other than SGT_EFORMAT: they are reported when the file is opened later */
     if (fd >= 0 ? head.format != SGT_SHARD_RAW : fd != SGT_EFORMAT) return SGT_OK;
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - path) : 2,
              slash ? path : "./");
@@ -141,8 +142,8 @@ int inspect_known(const char *path, sgt_error *err)
 
 /* ---- a set ---- */
 
-/* If the number of documents in a shard is unknown, compute it from the size of the .idx file next
- * to the shard, if there is one. */
+/* If the number of documents in a shard is unknown, but there is an .idx file next to the shard,
+ * compute the number from the size of that file. */
 static void count_documents(sgt_set_shard *h)
 {
     struct stat st;
@@ -152,12 +153,12 @@ static void count_documents(sgt_set_shard *h)
         h->documents = (uint64_t)st.st_size / 8;
 }
 
-/* Set the fields that describe the entire set, once the headers and sizes of its shards are
- * checked. */
+/* Set the fields that describe the set as a whole. Called after the headers and sizes of all shards
+ * have been checked. */
 static void describe(inspect_set *s)
 {
     const sgt_manifest *m = &s->manifest;
-    /* a set made from no documents is complete, but has no shards */
+    /* a set that was made from no documents has no shards, and is complete nonetheless */
     if (s->set.count) s->first = s->set.shards[0].head;
     if (m->options) {
         s->first.vocab = m->vocab;

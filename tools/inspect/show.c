@@ -29,7 +29,8 @@ static json_t *vocabulary_json(const inspect_set *s)
                      hex(h->fingerprint));
 }
 
-/* Return a JSON object that describes the shards of each non-empty split. */
+/* Return a JSON object with one member for each split that is not empty: its numbers of shards,
+ * tokens and documents. */
 static json_t *splits_json(const inspect_set *s)
 {
     json_t *splits = json_object();
@@ -45,7 +46,7 @@ static json_t *splits_json(const inspect_set *s)
     return splits;
 }
 
-/* Return a JSON object with the manifest's facts about the text of which the set was made. */
+/* Return a JSON object with what the manifest states about the text from which the set was made. */
 static json_t *text_json(const sgt_manifest *m)
 {
     json_t *invalid = m->invalid ? json_loads(m->invalid, 0, NULL) : NULL;
@@ -61,7 +62,8 @@ static json_t *text_json(const sgt_manifest *m)
 
 static json_t *set_json(const inspect_set *s, const inspect *o)
 {
-    /* summed: number of shards with a checksum; bytes: total size of all shards */
+    /* `summed` is the number of shards that have a checksum, and `bytes` the total size of all
+     * shards */
     uint64_t summed = 0, bytes = 0;
     json_t *shards = json_array();
     for (uint32_t i = 0; i < s->set.count; i++) {

@@ -1,5 +1,5 @@
-/* text.c: reads the tokens of a set, or of one split, as one sequence over all shards, and decodes
- * them to text. */
+/* text.c: reads the tokens of a set (or of one of its splits) as one sequence over all shards, and
+ * decodes tokens to text. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ uint32_t inspect_ids(const sgt_set_shard *d)
     return d->head.vocab ? d->head.vocab : sgt_ids_bound(d->head.width);
 }
 
-/* Return the first shard of a split, or of the set if `split` is -1. */
+/* Return the first shard of the split with index `split`, or of the entire set if `split` is -1. */
 static const sgt_set_shard *first_of(const inspect_set *s, int split)
 {
     return s->set.shards + (split > 0 ? s->ends[split - 1] : 0);
@@ -59,7 +59,7 @@ const sgt_set_shard *inspect_place(const inspect_set *s, int split, uint64_t tok
     return NULL;
 }
 
-/* Open shard d and keep it open as s->fd. The shard that was open before is closed. */
+/* Open shard d and keep its file open as s->fd. If another shard is open, close it first. */
 static int open_shard(inspect_set *s, const sgt_set_shard *d, sgt_error *err)
 {
     if (s->opened == d) return SGT_OK;
@@ -143,21 +143,22 @@ int inspect_set_vocabulary(sgt_vocab **out, const inspect_set *s, sgt_error *err
         s->set.count ? s->set.shards[0].path : sgt_path(path, s->path, "manifest.json"), err);
 }
 
-/* Destination of decoded text: standard output or, for JSON, memory. */
+/* Where decoded text goes: to standard output or, with --json, to a buffer in memory. */
 typedef struct sink {
-    json_t *ids; /* array of the ids, for JSON; NULL: print plain text on standard output */
-    /* 1: standard output is a terminal, so control characters in the text must not be printed as
-     * they are */
+    json_t *ids; /* with --json, array of the ids decoded so far; NULL to print plain text */
+    /* 1 if standard output is a terminal: control characters in the text are printed in escaped
+     * form */
     int terminal;
-    /* decoded text that has not been printed yet. For JSON, this is all text so far. For plain
-     * text, it is only the beginning of a character whose other bytes have not been decoded yet */
+    /* Decoded text that has not been printed yet. With --json, it is all of the text. Without
+     * --json, it is only an incomplete character at the end, whose other bytes are still to be
+     * decoded. */
     char *text;
     size_t used, room;
     char last;
 } sink;
 
-/* Print the text collected so far. If `end` is 0, keep an incomplete character at its end for the
- * next call. */
+/* Print the text that has been collected. If `end` is 0, keep an incomplete character at the end of
+ * the text for the next call. */
 static int show_text(sink *k, int end, sgt_error *err)
 {
     if (!k->text) return SGT_OK;
@@ -185,7 +186,8 @@ static int put_piece(sink *k, const sgt_vocab *v, const void *ids, size_t n, sgt
     return k->ids ? SGT_OK : show_text(k, 0, err);
 }
 
-/* Check that n ids are below `vocab`. `from` is the first id's index in the set. */
+/* Check that the n ids at `ids` are less than `vocab`. `from` is the index of the first of them in
+ * the set. */
 static int check_ids(const inspect_set *s, uint64_t from, const void *ids, size_t n, uint32_t vocab,
                      sgt_error *err)
 {
@@ -218,7 +220,8 @@ static int decode_span(inspect_set *s, const inspect *o, const sgt_vocab *v, uin
                                       (json_int_t)count, "ids", k.ids, "text",
                                       sgt_json_text(k.text ? k.text : "", k.used)),
                             JSON_INDENT(2), err);
-    /* end the line, so that the shell's prompt or an error message begins on a new line */
+    /* end the line, so that the shell's prompt or an error message is printed on a line of its
+     * own */
     if (k.terminal) {
         show_text(&k, 1, NULL);
         if (k.last != '\n') putchar('\n');

@@ -1,7 +1,7 @@
-/* verify.c: verifies an entire set. It checks all tokens against the checksums and the vocabulary,
- * the starts of documents against the tokens, and the manifest's totals against sources.jsonl. Each
- * thread reads one shard at a time, with large reads that do not fill the page cache. Each damaged
- * shard is reported in one line. */
+/* verify.c: verifies an entire set. It compares all tokens with the checksums and the vocabulary,
+ * the starts of documents with the tokens, and the manifest's totals with sources.jsonl. Each
+ * thread verifies one shard at a time, using large reads that bypass the page cache. For each
+ * damaged shard, one line is printed. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "tools/cli/progress.h"
 #include "tools/inspect/inspect.h"
 
-/* state of a verification, which all threads share */
+/* State of a verification, which all threads share. */
 typedef struct work {
     inspect_set *set;
     const sgt_stop *stop;
@@ -30,28 +30,28 @@ typedef struct checking {
     work *w;
     const sgt_set_shard *shard;
     char idx[SGT_PATH]; /* path of the .idx file */
-    uint64_t *starts;   /* index within the shard of each document's first token */
-    /* count: number of elements in `starts`; next: index in `starts` of the first document that
-     * begins after the tokens read so far */
+    uint64_t *starts;   /* for each document, the index within the shard of its first token */
+    /* `count` is the number of elements in `starts`. `next` is the index in `starts` of the first
+     * document that begins after the tokens checked so far. */
     size_t count, next;
 } checking;
 
-/* Read the document starts of a shard from its .idx file. A missing .idx file is an error if the
- * set has a manifest, because sgt-tokenize writes both. Without a manifest, the set may come from a
- * different program, and no starts are checked. */
+/* Read the document starts of a shard from its .idx file. If the set has a manifest, a missing .idx
+ * file is an error, because sgt-tokenize writes an .idx file with every shard. Without a manifest,
+ * the set may come from another program; if there is no .idx file, no starts are checked. */
 static int read_starts(checking *c, sgt_error *err)
 {
     const sgt_set_shard *d = c->shard;
     const sgt_manifest *m = &c->w->set->manifest;
-    /* Megatron-LM's .idx file was checked when the set was opened; other trainers' formats have no
-     * .idx file. */
+    /* There is nothing to read for other trainers' formats, which have no .idx file. Megatron-LM's
+     * .idx file was checked when the set was opened. */
     if (m->foreign || d->head.format == SGT_SHARD_MEGATRON) return SGT_OK;
     if (!sgt_index_path(c->idx, d->path) || (!m->options && sgt_file_gone(c->idx))) return SGT_OK;
     return sgt_index_read(&c->starts, &c->count, c->idx, d->head.tokens, d->documents, err);
 }
 
-/* Check each document that begins within these n tokens: its first token must be the end-of-text
- * id. `first` is the index in the shard of the first of the n tokens. */
+/* Check the n tokens at `ids`: each document that begins among them must begin with the end-of-text
+ * id. `first` is the index within the shard of the first of these tokens. */
 static int check_tokens(void *ctx, const void *ids, size_t n, uint64_t first, sgt_error *err)
 {
     checking *c = ctx;
@@ -72,7 +72,7 @@ static int check_tokens(void *ctx, const void *ids, size_t n, uint64_t first, sg
 static int verify_shard(work *w, const sgt_set_shard *d, sgt_error *err)
 {
     checking c = {.w = w, .shard = d};
-    /* head.xxh3 is the manifest's checksum if the file has no header */
+    /* if the shard has no header, head.xxh3 is the checksum from the manifest */
     sgt_shard_visitor v = {check_tokens, &c, d->head.xxh3};
     int rc = read_starts(&c, err);
     if (!rc) rc = sgt_shard_verify(d->path, d->raw, inspect_ids(d), &v, w->stop, err);
@@ -82,9 +82,9 @@ static int verify_shard(work *w, const sgt_set_shard *d, sgt_error *err)
 
 /* ---- all shards ---- */
 
-/* Verify all shards with several threads, each of which reads one shard at a time. Damage is
- * recorded in the damaged shard, and verification continues. Any other error is returned, and keeps
- * all threads from beginning another shard. */
+/* Verify all shards with several threads, each of which verifies one shard at a time. If a shard is
+ * damaged, record this in the shard and continue. Any other error is returned; after it, no thread
+ * starts another shard. */
 static int verify_shards(inspect_set *s, const inspect *o, sgt_error *err)
 {
     work w = {.set = s,
@@ -114,9 +114,9 @@ static int verify_shards(inspect_set *s, const inspect *o, sgt_error *err)
 
 typedef struct sums {
     uint64_t lines, files, documents, tokens;
-    /* number of documents listed since the last line about a file. With --keep-fields,
-     * sources.jsonl has a line for each document of a file, with the document's fields, followed by
-     * the line about the file */
+    /* Number of documents listed since the last line that describes a file. With --keep-fields,
+     * sources.jsonl has one line with the fields of each document, and after a file's documents a
+     * line that describes the file. */
     uint64_t kept;
 } sums;
 
@@ -151,8 +151,8 @@ static int compare_sums(const sums *t, const sgt_manifest *m, const char *path, 
     } rows[] = {{"files", t->files, m->files},
                 {"documents", t->documents, m->documents + m->duplicates},
                 {"tokens", t->tokens, m->tokens}};
-    /* do not compare the number of tokens if duplicates were removed, because sources.jsonl counts
-     * all tokens that were read */
+    /* if duplicates were removed, do not compare the numbers of tokens, because sources.jsonl also
+     * counts the tokens of the removed documents */
     for (size_t i = 0; i < (m->duplicates ? 2 : sizeof rows / sizeof *rows); i++)
         if (rows[i].got != rows[i].want)
             return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " %s, but the manifest says %" PRIu64,
