@@ -1,6 +1,6 @@
-/* glibc.c: functions that the wheel's programs and libraries use, but that glibc 2.28 lacks. (The
- * wheel is built with a later glibc.) For all other symbols, wheel.mk selects a version that glibc
- * 2.28 has. */
+/* glibc.c: defines functions that the programs and libraries in the Python wheel use, but that
+ * glibc 2.28 lacks. (The wheel is built with a newer glibc.) For all other functions, wheel.mk
+ * selects a version of the symbol that glibc 2.28 has. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -14,17 +14,17 @@
 #else
 #define FIRST "GLIBC_2.17"
 #endif
-/* hidden, so that each program or library uses only its own copy of the function */
+/* Hide a function, so that each program or library uses only its own copy. */
 #define LOCAL __attribute__((visibility("hidden")))
 
-/* stand-in for `stdin` in libjansson. jansson only compares it with the file that it reads, so it
- * may have any other value. wheel.mk renames the reference to stdin, which cannot be linked:
- * Debian's libjansson.a is not compiled for a shared library. */
+/* Replacement for `stdin` in libjansson. jansson only compares `stdin` with the file that it reads,
+ * so any other value will do. wheel.mk renames the reference, because `stdin` cannot be linked into
+ * a shared library: Debian's libjansson.a is not compiled for that. */
 extern LOCAL void *not_stdin;
 void *not_stdin;
 
-/* glibc exports the following four functions only since 2.33. The kernel's system calls fill in the
- * same struct stat. */
+/* Functions that glibc exports only since version 2.33. Each calls the kernel, which fills in
+ * struct stat in the same form. */
 LOCAL int fstatat(int fd, const char *path, struct stat *out, int flags)
 {
     return (int)syscall(SYS_newfstatat, fd, path, out, flags);
@@ -49,16 +49,16 @@ LOCAL int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *f
     return rc;
 }
 
-/* Before glibc 2.34, a program had to pass the function that calls its constructors to
- * __libc_start_main. */
+/* Before glibc 2.34, __libc_start_main had a parameter for a function that calls the program's
+ * constructors. */
 typedef int main_function(int argc, char **argv, char **envp);
 typedef void constructor(int argc, char **argv, char **envp);
 int old_start(main_function *run, int argc, char **argv, constructor *init, void (*fini)(void),
               void (*loader_fini)(void), void *stack_end);
 __asm__(".symver old_start,__libc_start_main@" FIRST);
 
-/* In programs, the linker defines these symbols. In libraries, which have no start-up code, they
- * stay NULL. */
+/* The linker defines these two symbols in a program. In a library, which has no start-up code, they
+ * are NULL. */
 extern constructor *__init_array_start[] __attribute__((weak, visibility("hidden")));
 extern constructor *__init_array_end[] __attribute__((weak, visibility("hidden")));
 

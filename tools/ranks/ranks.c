@@ -1,12 +1,12 @@
-/* ranks.c: finds the launcher that started this process, from its environment variables, and
- * connects every rank to rank 0 with two TCP connections. The main thread uses the first connection
- * (DATA) for broadcasts, sums and barriers. A separate thread watches the second connection (LIFE).
- * A rank that fails tells rank 0 over LIFE, and rank 0 tells all other ranks to end.
+/* ranks.c: finds the launcher that started this process, using environment variables, and connects
+ * every other rank to rank 0 with two TCP connections. The main thread uses the first one (DATA)
+ * for broadcasts, sums and barriers. A separate thread watches the second one (LIFE). If a rank
+ * fails, it tells rank 0 over its LIFE connection, and rank 0 tells all other ranks to exit.
  *
- * If the launcher uses MPI, this file loads libsgt-mpi.so. That library tells every rank the
- * address at which rank 0 listens, and transfers the gradients of CPU ranks (`swap`). Neither NCCL
- * nor MPI can replace the TCP connections. Ranks that torchrun started have no MPI, NCCL cannot
- * connect CPU ranks, and neither library reports in one line which rank died. */
+ * If the launcher uses MPI, ranks.c loads libsgt-mpi.so, which tells every rank the address on
+ * which rank 0 listens, and which transfers the gradients of CPU ranks (`swap`). The TCP
+ * connections are needed because MPI is missing in ranks that torchrun has started, NCCL cannot
+ * connect CPU ranks, and neither library reports in one line which rank has died. */
 #include "tools/ranks/ranks.h"
 
 #include <dlfcn.h>
@@ -30,60 +30,63 @@
 #include "tools/cli/talk.h"
 #include "tools/ranks/libsgt-mpi/mpi.h"
 
-/* "sgtU", the first word of a hello, which is the first message over a connection. Builds with a
- * different protocol use a different word, so that ranks of the two builds reject each other. */
+/* "sgtU", the first word of a hello (the first message over each connection). A build with another
+ * protocol uses another word, so that ranks of different builds reject each other */
 #define MAGIC 0x53746775u
 #define JOIN_SECONDS 120
-#define SAY_SECONDS 5 /* after this many seconds of waiting for another rank, print a notice */
-/* seconds that rank 0 waits before it prints another rank's failure. Often all ranks fail for the
- * same reason. If rank 0 also fails within this time, it prints only its own message. */
+/* number of seconds of waiting for another rank after which a notice is printed */
+#define SAY_SECONDS 5
+/* number of seconds that rank 0 waits before it prints another rank's failure. All ranks often fail
+ * for the same reason: if rank 0 also fails within this time, it prints only its own message */
 #define GRACE_SECONDS 1
-/* seconds that rank 0 waits before it reports that another rank has died. If a launcher is killing
- * all ranks, rank 0 is killed within this time, and prints nothing. It must be less than a second:
- * if one rank dies, mpirun kills all others a second later, and rank 0 must report the death before
- * that. */
+/* number of seconds that rank 0 waits before it reports that another rank has died. If a launcher
+ * is killing all ranks, it kills rank 0, too, within this time, so nothing is printed. The time
+ * must be less than a second: when one rank dies, mpirun kills all others a second later, and rank
+ * 0 must report the death before that */
 #define DEATH_SECONDS .25
-/* Time limit for an orderly end, in seconds. A failed rank above 0 waits this long for rank 0 to
- * tell it to end. A failed rank 0 may take this long to free its resources. */
+/* Time limit in seconds for an orderly exit after a failure. If a rank other than 0 has failed, it
+ * waits this long for rank 0 to tell it to exit. If rank 0 has failed, it may take this long to
+ * free its resources. */
 #define END_SECONDS 10
 
-/* The first message over a new connection, which a rank above 0 sends. Rank 0 accepts it by
- * answering with MAGIC. */
+/* The first message over a new connection, which every rank other than 0 sends to rank 0. To accept
+ * the connection, rank 0 answers with MAGIC. */
 typedef struct hello {
-    uint32_t magic, rank, size, life; /* life: kind of the connection, DATA (0) or LIFE (1) */
+    uint32_t magic, rank, size, life; /* `life` is the kind of the connection, DATA or LIFE */
     char machine[256];                /* the host's name */
-    cpu_set_t cores;                  /* cores on which the launcher lets the rank run */
+    cpu_set_t cores;                  /* cores on which the launcher allows this rank to run */
 } hello;
 
-/* Every message over a LIFE connection is an sgt_error. A message from another rank to rank 0
- * reports why the sender failed. A message from rank 0 tells the receiver to exit: `code` is the
- * exit code, or 0 if all ranks have finished without a failure. */
+/* Every message over a LIFE connection is an sgt_error. A message to rank 0 reports why the sending
+ * rank has failed. A message from rank 0 tells the receiving rank to exit with the exit code in
+ * `code`, or says that all ranks have finished successfully if `code` is 0. */
 
 typedef struct net {
-    sgt_ranks r; /* first member, so that a pointer to sgt_ranks can be cast to a pointer to net */
+    sgt_ranks r; /* must be the first member, so that an sgt_ranks * can be cast to a net * */
     const char *program;
-    /* name of the environment variable in which the launcher states the number of ranks */
+    /* name of the launcher's environment variable that states the number of ranks */
     const char *variable;
-    /* callback for the notice that this rank waits for another rank; NULL once the notice has been
-     * sent, because it is sent only once */
+    /* callback for the notice that this rank is waiting for another rank. The notice is sent only
+     * once; after that, this member is NULL */
     const sgt_notice *notice;
-    /* host on which rank 0 listens; "": rank 0 listens on all addresses of its machine */
+    /* host name or address on which rank 0 listens; "" if rank 0 listens on all addresses of its
+     * machine */
     char host[256];
-    int port;     /* port on which rank 0 listens; 0: let the system choose a free port */
+    int port;     /* port on which rank 0 listens; 0 to let the system choose a free port */
     int listener; /* listening socket of rank 0; -1: none */
-    /* Connections to other ranks: line[DATA] for data, line[LIFE] for failures. Each of the two
-     * arrays has `size` elements. In rank 0, element i is the connection to rank i. Every other
-     * rank is connected only to rank 0, in element 0. */
+    /* Connections to other ranks: line[DATA] is the array of connections for data, and line[LIFE]
+     * the array for failures. Each has `size` elements. In rank 0, element i is the connection to
+     * rank i. All other ranks use only element 0, the connection to rank 0. */
     struct pollfd *line[2];
     pthread_t watcher;
-    /* used by rank 0: 1 once all ranks have finished. Access it atomically, because the watcher
-     * reads it. */
+    /* in rank 0, 1 once all ranks have finished. The watcher thread reads `ended`, so access it
+     * atomically */
     int ended;
-    /* Rank 0 locks this before it prints why all ranks end. The thread that locks it first never
-     * unlocks it. Other threads of rank 0 then cannot print a second reason */
+    /* Rank 0 locks this mutex before it prints the reason why all ranks exit. The first thread to
+     * lock the mutex never unlocks it, so no other thread can print a second reason. */
     pthread_mutex_t saying;
     int code; /* exit code after give_up */
-    /* memory of line[DATA] and line[LIFE], which have `size` elements each */
+    /* memory for the arrays line[DATA] and line[LIFE], which have `size` elements each */
     struct pollfd lines[];
 } net;
 enum { DATA, LIFE };
@@ -94,8 +97,8 @@ static int is_set(const int *flag) { return __atomic_load_n(flag, __ATOMIC_ACQUI
 
 /* ---- bytes ---- */
 
-/* Send (if `sends` is 1) or receive (if it is 0) exactly n bytes. Return 0, or -1 if the connection
- * ends or fails first. */
+/* Send exactly n bytes if `sends` is 1, or receive exactly n bytes if `sends` is 0. Return 0, or -1
+ * if the connection is closed or fails before that. */
 static int transfer(int fd, void *bytes, size_t n, int sends)
 {
     char *p = bytes;
@@ -112,8 +115,7 @@ enum { RECEIVE, SEND };
 
 static void nap(double seconds) { usleep((useconds_t)(1e6 * seconds)); }
 
-/* Set the options of a socket, so that the system detects within 25 s that the other machine has
- * died. */
+/* Set options of a socket, so that the system detects within 25 s if the other machine dies. */
 static void keep_alive(int fd)
 {
     const struct {
@@ -135,10 +137,11 @@ static int gone(const net *t, uint32_t rank, sgt_error *err)
 }
 
 /* Run a collective operation through rank 0. If `root` is a rank, broadcast the n bytes at `bytes`
- * from it to all ranks. If `root` is SUM, these n bytes are an array of doubles: rank 0 adds up the
- * arrays of all ranks element by element, with `part`, an array of the same size, as a buffer, and
- * sends the sums to every rank. Each rank sends `root` and n first. Rank 0 compares them, because
- * ranks that make different calls would otherwise wait for each other forever. */
+ * from that rank to all ranks. If `root` is SUM, the n bytes are an array of doubles: rank 0 adds
+ * up the arrays of all ranks element by element, and sends the sums to every rank. `part` is then a
+ * buffer of n bytes; otherwise it is NULL. First, each rank sends `root` and n to rank 0, which
+ * compares them with its own: ranks that made different calls would otherwise wait for each other
+ * forever. */
 static int call(sgt_ranks *r, uint32_t root, void *bytes, size_t n, double *part, sgt_error *err)
 {
     const net *t = (const net *)r;
@@ -195,8 +198,8 @@ static void end_others(const net *t, int code)
         transfer(t->line[LIFE][i].fd, &n, sizeof n, SEND);
 }
 
-/* End all ranks if rank 0, which has failed, still runs after END_SECONDS. It may hang in a device,
- * or while it writes to an output that nobody reads. */
+/* Called in rank 0 after rank 0 has failed: end all ranks if rank 0 is still running after
+ * END_SECONDS. It may be waiting for a device, or for a program that does not read its output. */
 static _Noreturn void end_late(const net *t)
 {
     nap(END_SECONDS);
@@ -204,10 +207,11 @@ static _Noreturn void end_late(const net *t)
     quick_exit(t->code);
 }
 
-/* End all ranks because this rank has failed. Do nothing if this function was called before.
- * - A rank above 0 tells rank 0 the reason, and ends its process.
- * - Rank 0 prints the reason for all ranks (after an interrupt, the program itself prints it), and
- *   returns. The program then frees its resources, and sgt_ranks_close ends the other ranks. */
+/* Make all ranks exit, because this rank has failed. Only the first call has an effect.
+ * - A rank other than 0 sends the reason to rank 0, and exits.
+ * - Rank 0 prints the reason, except after an interrupt, which the program itself reports. Then
+ *   give_up returns, the program frees its resources, and sgt_ranks_close makes the other ranks
+ *   exit. */
 static void give_up(sgt_ranks *r, const sgt_error *why)
 {
     net *t = (net *)r;
@@ -218,8 +222,8 @@ static void give_up(sgt_ranks *r, const sgt_error *why)
     if (r->rank) {
         snprintf(n.text, sizeof n.text, "%s", why->text);
         transfer(t->line[LIFE][0].fd, &n, sizeof n, SEND);
-        /* Rank 0's answer makes the watcher end this process, usually long before this wait is
-         * over. */
+        /* wait until the watcher thread ends this process, which it does when rank 0 answers. That
+         * is usually long before this time is over */
         nap(END_SECONDS);
         quick_exit(t->code);
     }
@@ -228,9 +232,9 @@ static void give_up(sgt_ranks *r, const sgt_error *why)
     if (why->code == SGT_EUSAGE) fprintf(stderr, "try '%s --help'\n", t->program);
 }
 
-/* Watch the other ranks; this is a thread of rank 0. If a rank fails or dies, print its failure and
- * end all ranks, unless rank 0 itself fails first. After an interrupt the message names no rank,
- * because the interrupt was meant for all ranks. */
+/* Thread function of rank 0: watch the other ranks. If one of them fails or dies, print the reason
+ * and make all ranks exit, unless rank 0 itself fails first. After an interrupt, the message names
+ * no rank, because an interrupt is meant for all of them. */
 static void *watch_others(void *ctx)
 {
     net *t = ctx;
@@ -252,8 +256,8 @@ static void *watch_others(void *ctx)
     quick_exit(sgt_exit_code(bad.code));
 }
 
-/* Main function of a thread in every rank above 0: wait until rank 0 tells this process to end, or
- * dies. */
+/* Thread function of every rank other than 0: wait until rank 0 tells this process to exit, or
+ * until rank 0 dies. */
 static void *watch_first(void *ctx)
 {
     const net *t = ctx;
@@ -269,9 +273,9 @@ static void *watch_first(void *ctx)
 
 /* ---- joining ---- */
 
-/* Return a socket that listens at t->host and t->port if `listens` is 1, or that is connected to
- * them if it is 0. On failure, return -1 and set errno. ENXIO means that the host's name is
- * unknown. */
+/* If `listens` is 1, return a socket that listens on t->host and t->port. If `listens` is 0, return
+ * a socket that is connected to that address. On failure, return -1 and set errno; ENXIO means that
+ * the host name is unknown. */
 static int open_socket(const net *t, int listens)
 {
     struct addrinfo *found = NULL, hints = {.ai_family = AF_UNSPEC,
@@ -298,8 +302,8 @@ static int open_socket(const net *t, int listens)
     return fd;
 }
 
-/* Open the listening socket of rank 0. If t->port is 0, the system chooses the port, and t->port is
- * set to it. */
+/* Open the socket on which rank 0 listens. If t->port is 0, the system chooses a port, which is
+ * then stored in t->port. */
 static int listen_first(net *t, sgt_error *err)
 {
     struct sockaddr_storage a = {0};
@@ -318,15 +322,15 @@ static int listen_first(net *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Set the timeout of a receive on this socket to `seconds` seconds; 0: no timeout. */
+/* Set the time limit for a receive on a socket, in seconds. 0 means that there is no limit. */
 static void set_patience(int fd, int seconds)
 {
     struct timeval patience = {.tv_sec = seconds};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 }
 
-/* Return whether the connection from a rank is still open. If rank 0 does not answer in time, the
- * rank closes its connection and connects again. */
+/* Return whether a connection from another rank is still open. A rank closes its connection and
+ * connects again if rank 0 does not answer in time. */
 static int is_open(int fd)
 {
     char next;
@@ -335,8 +339,9 @@ static int is_open(int fd)
     return n > 0 || (n < 0 && errno == EAGAIN);
 }
 
-/* Receive the hello of a new connection. If it comes from a rank of this job, store the hello in
- * `all` and answer it. If it does not, close the connection. */
+/* Receive the hello (first message) of a new connection. If the sender is a rank of this job,
+ * answer, keep the connection, and store the hello in all[rank]. Otherwise, close the connection;
+ * return SGT_EUSAGE if the sender is a rank of another job. */
 static int greet(net *t, int fd, hello *all, sgt_error *err)
 {
     hello h;
@@ -363,7 +368,7 @@ static int greet(net *t, int fd, hello *all, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return the lowest rank that is not connected yet, or 0 if all ranks are connected. */
+/* Return the lowest rank that is not connected to rank 0 yet, or 0 if all ranks are connected. */
 static uint32_t find_missing(const net *t)
 {
     for (uint32_t i = 1; i < t->r.size; i++)
@@ -371,10 +376,10 @@ static uint32_t find_missing(const net *t)
     return 0;
 }
 
-/* Check how long this process has waited for `rank`, in a wait that began at time `began`. After
- * SAY_SECONDS, print a notice, but only one. After JOIN_SECONDS, fail. Both messages name the
- * launcher variable to unset, in case other ranks are expected only because it was left set. The
- * messages include `where`, a text about the address. */
+/* Check how long this process has been waiting for rank `rank`. The wait began at time `began`.
+ * After SAY_SECONDS, print a notice once; after JOIN_SECONDS, return an error. Both messages name
+ * the launcher's environment variable, because there may be no other ranks: the variable may be
+ * left over from another run. Both also contain `where`, a text about the address. */
 static int check_wait(net *t, double began, uint32_t rank, const char *where, sgt_error *err)
 {
     sgt_error why;
@@ -404,8 +409,8 @@ static int accept_all(net *t, hello *all, sgt_error *err)
     return rc;
 }
 
-/* Send the hello over a new connection, and return whether rank 0 answers. A different program may
- * be listening at that port. */
+/* Send the hello over a new connection, and return whether the other end answers as rank 0 does. It
+ * may be a different program that listens on this port. */
 static int is_first(int fd, hello *h)
 {
     uint32_t answer = 0;
@@ -416,8 +421,8 @@ static int is_first(int fd, hello *h)
     return answers && answer == MAGIC;
 }
 
-/* Open a connection of kind h->life to rank 0. Retry until rank 0 listens, for at most
- * JOIN_SECONDS. */
+/* Open a connection of kind h->life (DATA or LIFE) to rank 0. If rank 0 is not listening yet, retry
+ * for up to JOIN_SECONDS. */
 static int reach(net *t, hello *h, sgt_error *err)
 {
     double began = sgt_now();
@@ -445,10 +450,10 @@ static void release(net *t)
     free(t);
 }
 
-/* Connect this rank to the others. Then set t->r.here to the number of ranks on this machine, and
- * t->r.sharing to the number of those that may run on exactly the same cores as this rank. Both are
- * counted from the hellos of all ranks. `sharing` is less than `here` if the launcher binds ranks
- * to different cores. */
+/* Connect this rank to rank 0, or all other ranks to this rank if it is rank 0. Then set t->r.here
+ * to the number of ranks on this machine, and t->r.sharing to the number of ranks on this machine
+ * that may run on exactly the same cores as this rank (including this rank). Both numbers come from
+ * the hellos of all ranks. They differ if the launcher binds ranks to different cores. */
 static int join(net *t, sgt_error *err)
 {
     hello *all = calloc(t->r.size, sizeof *all);
@@ -473,7 +478,8 @@ static int join(net *t, sgt_error *err)
 
 /* ---- launchers ---- */
 
-/* the loaded library; never unloaded, because a process can start MPI only once */
+/* the loaded libsgt-mpi.so, or NULL. It is never unloaded, because a process can start MPI only
+ * once */
 static const sgt_mpi_library *mpi;
 
 static int swap(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, uint32_t from,
@@ -482,8 +488,8 @@ static int swap(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, ui
     return mpi->swap(to, out, out_bytes, from, in, in_bytes, &r->given_up, err);
 }
 
-/* Return the number in the environment variable `name`, or -1 if the variable is not set. If its
- * value is not a number, set *rc to SGT_EUSAGE and fill in *err. */
+/* Return the number in the environment variable `name`, or -1 if the variable is not set or is
+ * empty. If the value is not a valid number, set *rc to SGT_EUSAGE, fill in *err, and return -1. */
 static long number(const char *name, int *rc, sgt_error *err)
 {
     char *end;
@@ -498,16 +504,16 @@ static long number(const char *name, int *rc, sgt_error *err)
 }
 
 typedef struct launcher {
-    /* Names of the environment variables that the launcher sets. rank: index of this rank; size:
-     * number of ranks; local: index of this rank among the ranks on its machine; here: number of
-     * ranks on this machine */
+    /* Names of the environment variables that the launcher sets. `rank` states the index of this
+     * rank, and `size` the number of ranks. `local` states the index of this rank among the ranks
+     * on its machine, and `here` the number of ranks on this machine. */
     const char *rank, *size, *local, *here;
     int mpi;
 } launcher;
 
-/* The supported launchers. torchrun is first, because torchrun itself may have been started by
- * mpirun or srun. Slurm sets SLURM_NTASKS and SLURM_PROCID even in a batch script, which is not a
- * rank. Only in job steps does it set SLURM_STEP_NUM_TASKS. */
+/* The supported launchers. torchrun must come first, because torchrun itself may have been started
+ * by mpirun or srun. For Slurm, SLURM_STEP_NUM_TASKS is used instead of SLURM_NTASKS, because Slurm
+ * sets the latter even in a batch script, which is not a rank. */
 static const launcher launchers[] = {
     {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", 0},
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -515,10 +521,10 @@ static const launcher launchers[] = {
     {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE", 1},
     {0}};
 
-/* Find the launcher that started this process together with others, and set the rank and the counts
- * in *r from its variables. Set *found to NULL if there is none. If torchrun's variables are set
- * but the address is missing, return SGT_EUSAGE. Otherwise each rank would think that it is alone,
- * and all would train the same run. */
+/* Find the launcher that started this process as one of several ranks. Set *found to it, and set
+ * the rank and the numbers of ranks in *r from its variables. If there is no such launcher, set
+ * *found to NULL. If torchrun's variables are set, but rank 0's address is missing, return
+ * SGT_EUSAGE: otherwise each rank would run alone, and all ranks would train the same run. */
 static int find(const launcher **found, sgt_ranks *r, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -537,7 +543,8 @@ static int find(const launcher **found, sgt_ranks *r, sgt_error *err)
                           l->rank, rank, size);
         r->rank = (uint32_t)rank;
         r->size = (uint32_t)size;
-        /* If the launcher does not say which ranks are on this machine, assume that all are. */
+        /* if the launcher does not state which ranks are on this machine, assume that all ranks
+         * are */
         r->local = (uint32_t)(local < 0 ? rank : local);
         r->here = (uint32_t)(here < 0 ? size : here);
         if (l->mpi) r->swap = swap;
@@ -561,9 +568,9 @@ uint32_t sgt_ranks_number(void)
 
 /* ---- rank 0's address ---- */
 
-/* Set the host and port of rank 0 from MASTER_ADDR and MASTER_PORT. torchrun itself listens on
- * MASTER_PORT, for its key-value store, so rank 0 listens on the next port (or on the port before
- * it if there is no next one). */
+/* Set the host and port of rank 0 from MASTER_ADDR and MASTER_PORT. Rank 0 uses the port after
+ * MASTER_PORT (or the port before it, if MASTER_PORT is 65535), because torchrun itself listens on
+ * MASTER_PORT for its key-value store. */
 static int find_master(net *t, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -594,12 +601,12 @@ static int load_mpi(sgt_error *err)
                     SGT_MPI_LIBRARY " is from a different build (build both with one make)");
 }
 
-/* Start MPI, and use it to broadcast the host and the port at which rank 0 listens. */
+/* Start MPI, and use MPI to broadcast the host and port on which rank 0 listens. */
 static int ask_mpi(net *t, sgt_error *err)
 {
     struct {
         char host[sizeof t->host];
-        int rc, port; /* rc: SGT_OK, or the negative SGT_E* with which rank 0 failed to listen */
+        int rc, port; /* `rc` is SGT_OK if rank 0 is listening, otherwise its negative SGT_E* */
     } a = {.rc = SGT_OK};
     sgt_error why = {0};
     int rc = load_mpi(err);
@@ -632,7 +639,7 @@ int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_notice *notic
     sgt_ranks r = numbers;
     net *t = calloc(1, sizeof *t + (size_t)2 * r.size * sizeof *t->lines);
     if (!t) return sgt_fail_memory(err, "ranks");
-    r.here = 0; /* join() counts the ranks on this machine, beginning at 0 */
+    r.here = 0; /* join() counts the ranks on this machine from 0 */
     r.broadcast = broadcast;
     r.sum = sum;
     r.barrier = barrier;
@@ -668,15 +675,15 @@ int sgt_ranks_close(sgt_ranks *r, const sgt_program *p, int rc, sgt_error *err)
     int code = said ? sgt_exit_code(rc) : sgt_end_program(p, rc, err);
     if (r && code) end_others(t, code);
     if (r && !code) {
-        /* Stop rank 0's watcher before the other ranks close their connections, which the watcher
-         * would take for deaths. */
+        /* Stop rank 0's watcher thread before the other ranks close their connections. Otherwise
+         * the watcher would report that these ranks have died. */
         set(&t->ended);
         pthread_join(t->watcher, NULL);
         end_others(t, 0);
         release(t);
     }
-    /* MPI's shutdown waits for all ranks, so after a failure it could wait forever. The launcher
-     * then cleans up */
+    /* After a failure, do not shut MPI down: the shutdown waits for all ranks, possibly forever. In
+     * that case the launcher cleans up. */
     if (!code && mpi) mpi->close();
     return code;
 }
