@@ -1,6 +1,7 @@
-/* figures.c: the sections of a page that have figures. Two arrays define the figures with curves of
- * all runs over steps, tokens, time or compute. Each element states what a figure shows, and may
- * name a function that completes the figure. The memory of each run is written as a table. */
+/* figures.c: writes the sections of a page that have figures. The arrays `losses` and `steps`
+ * define the figures that show curves of all runs over steps, tokens, time or compute. Each element
+ * states what its figure shows, and may have a function that completes the figure. Memory is shown
+ * as one table for each run. */
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -29,19 +30,19 @@ static void add_key(report_figure *g, const char *class, unsigned color, const c
 /* ---- smooth lines ---- */
 
 #define LEAST_SMOOTHED 20 /* shorter lines are not smoothed */
-/* a smoothing window extends count / PART points to each side, where `count` is the number of
- * points of the curve */
+/* a smoothing window extends count / PART points to each side of a point, for a curve of `count`
+ * points */
 #define PART 12
 #define LEAST_SIDE 3
-/* Near an end of a curve, a smoothing window has fewer points than usual on the side of that end.
- * To make up for them, its other side may have up to END_SIDES times the usual number */
+/* Near an end of the curve, one side of a smoothing window has fewer points than usual. To make up
+ * for this, the other side may have up to END_SIDES times as many points as usual. */
 #define END_SIDES 5
 
-/* Fit a straight line to points `first` ... `last`, and return the line's value at point `at`
- * (LOESS of degree 1, Cleveland 1979). A point's weight decreases with its distance from `at`, by
- * the tricube function. If `rest` is 0, fit the line to the values y. If `rest` is 1, fit it to the
- * residuals y - low; `low` holds the result of the first fit. The value at `at` is subtracted
- * before the fit and added to the result, so that rounding cannot change a constant curve. */
+/* Fit a straight line to points first ... last, and return the line's value at point `at` (LOESS of
+ * degree 1, Cleveland 1979). The farther a point is from `at`, the smaller its weight (tricube
+ * function). If `rest` is 0, fit the line to the values y. If `rest` is 1, fit it to the residuals
+ * y - low, where `low` is the result of the first fit. The value at `at` is subtracted before the
+ * fit and added to the result afterwards, so that rounding cannot change a constant curve. */
 static double fit(const report_point *p, size_t first, size_t last, size_t at, int rest)
 {
     double w0 = 0, w1 = 0, w2 = 0, d0 = 0, d1 = 0, own = rest ? p[at].y - p[at].low : p[at].y;
@@ -60,24 +61,24 @@ static double fit(const report_point *p, size_t first, size_t last, size_t at, i
     return own + (spread > 1e-9 * w0 * w2 ? (w2 * d0 - w1 * d1) / spread : d0 / w0);
 }
 
-/* minimum Durbin-Watson statistic with which points count as a straight line with noise (see
+/* minimum Durbin-Watson statistic of points that count as a straight line plus noise (see
  * is_straight) */
 #define NOISE 1.5
 
-/* Return whether the first `count` points are a straight line with noise. The test uses the
- * Durbin-Watson statistic of the residuals of a fitted line. It is about 2 if the residuals are
- * independent, and near 0 if the points follow a curve. */
+/* Return whether the first `count` points of a curve are a straight line plus noise. To test this,
+ * fit a line and compute the Durbin-Watson statistic of the residuals. It is about 2 if the
+ * residuals are independent, and near 0 if the points follow a curve. */
 static int is_straight(const report_point *p, size_t count)
 {
     double changes, squares = report_residuals(&p->y, sizeof *p / sizeof p->y, count, &changes);
     return changes >= NOISE * squares;
 }
 
-/* Call fit for each point, with a window of `side` points on each side. Near an end of the curve,
- * the side of the window that faces the end has fewer points. The other side is lengthened to
- * compensate, so that the smooth curve does not follow the noise of a few points at the end. At the
- * last point it has END_SIDES * side points. At the first point it has `begin` points, which may
- * also be fewer than `side`. */
+/* Smooth each point with `fit`, using a window of `side` points on each side. Near an end of the
+ * curve, the window has fewer points towards that end and more points on the other side. Otherwise
+ * the smooth curve would follow the noise of the few points at the end. The window of the last
+ * point has END_SIDES * side points. The window of the first point has `begin` points, which may be
+ * more or fewer than `side`. */
 static void fit_all(report_point *p, size_t count, size_t side, size_t begin, int rest)
 {
     const size_t end = END_SIDES * side;
@@ -97,11 +98,10 @@ static void fit_all(report_point *p, size_t count, size_t side, size_t begin, in
  * NAN.
  *
  * A single fit would flatten the bend of a loss curve. To restore the bend, the residuals of the
- * first fit are smoothed by a second fit, and the result is added to that of the first (Tukey's
- * twicing). Next to a jump, a fitted line can overshoot, so results are clamped to the range of
- * from[].y. A loss curve may be steep at its beginning, where a long window would flatten it.
- * Therefore `begin`, the length of the window at the first point, is reduced until the curve is
- * straight over that length. */
+ * first fit are smoothed, too, and added to its result (Tukey's twicing). Next to a jump, a fitted
+ * line can overshoot, so results are clamped to the range of from[].y. The beginning of a loss
+ * curve may be so steep that a long window would flatten it. Therefore `begin`, the length of the
+ * first point's window, is reduced until the curve is straight over that length. */
 static void smooth(report_point *to, const report_point *from, size_t count)
 {
     size_t side = count / PART > LEAST_SIDE ? count / PART : LEAST_SIDE, begin = END_SIDES * side;
@@ -119,20 +119,22 @@ static void smooth(report_point *to, const report_point *from, size_t count)
     }
 }
 
-/* ---- curves over steps, tokens, time or compute ---- */
+/* ---- curves of all runs ---- */
 
-/* Value of report_figure.x if the x axis shows the compute in PF-days. Other values are columns of
- * the log, but the log has no column for compute, which depends on the size of the model. */
+/* Value of report_figure.x if the x axis shows compute, in PF-days. All other values of
+ * report_figure.x are columns of the log. The log has no column for compute, because compute
+ * depends on the size of the model. */
 #define COMPUTE REPORT_COLUMNS
 
-/* Return the x value of a row: completed steps, tokens, seconds, or PF-days. */
+/* Return the value of a row on the x axis: completed steps, tokens, seconds, or PF-days. */
 static double x_of(const report_run *run, const report_row *row, int x)
 {
     if (x == COMPUTE) return sgt_pf_days(run->parameters, 1) * row->v[REPORT_TOKENS];
     return row->v[x] + (x == REPORT_STEP);
 }
 
-/* Set up the x axis of a figure with curves, which ends where the longest run ends. */
+/* Set the label, the number format and the end of the x axis, which ends where the longest run
+ * ends. */
 static void set_x_axis(report_figure *g, const report *r)
 {
     static const struct {
@@ -148,8 +150,8 @@ static void set_x_axis(report_figure *g, const report *r)
         g->x_end = fmax(g->x_end, x_of(&r->runs[i], &r->runs[i].last, g->x));
 }
 
-/* Return y as it is drawn: as its decimal logarithm if the axis is logarithmic, otherwise
- * unchanged. */
+/* Return y as it is plotted: unchanged, or as its decimal logarithm if the y axis is
+ * logarithmic. */
 static double y_of(const report_figure *g, double y)
 {
     if (g->y_words.number != REPORT_LOG) return y;
@@ -175,8 +177,8 @@ static report_point *add_curve(report_figure *g, const report *r, size_t run, re
     return p;
 }
 
-/* Add the curves of all runs to a figure. If the column is noisy, its curve is a faint line with a
- * band. A smooth line is drawn over it if there are enough points. */
+/* Add the curves of all runs to a figure. For a noisy column, a curve is drawn as a faint line with
+ * a band and, if it has enough points, a smooth line on top. */
 static void add_curves(report_figure *g, const report *r)
 {
     for (size_t i = 0; i < r->count; i++) {
@@ -190,8 +192,8 @@ static void add_curves(report_figure *g, const report *r)
     }
 }
 
-/* Append to the caption how many steps each point combines, for example: "Each point is the mean of
- * 12 steps, and the shaded band shows the lowest and highest of them." */
+/* Append to the caption how many steps a point combines, for example: "Each point is the mean of 12
+ * steps, and the shaded band shows the lowest and highest of them." */
 static void explain_bins(report_figure *g, const report *r)
 {
     uint64_t most = 0;
@@ -210,14 +212,14 @@ static void explain_bins(report_figure *g, const report *r)
 
 /* ---- losses ---- */
 
-/* Upper limit of the y axis of losses, as a multiple of the highest loss at the start of any run.
- * Usually only a diverged run has a higher loss. The axis ends below the limit if no loss reaches
- * it. */
+/* Upper limit of the y axis of losses, as a multiple of the highest initial loss of all runs.
+ * Usually only a diverged run has a loss above this limit. If no loss reaches the limit, the axis
+ * ends at the highest loss. */
 #define MOST_RISE 1.5
 
-/* Set the upper limit of the y axis, at which curves are clipped. Without a limit, a single
- * diverged run would squeeze all other curves into the bottom of the chart. Return the number of
- * points above the limit. */
+/* Set the upper limit of the y axis of losses, at which curves are clipped. Without a limit, a
+ * single diverged run would squeeze all other curves into the bottom of the chart. Return the
+ * number of points above the limit. */
 static size_t limit_losses(report_figure *g, const report *r)
 {
     size_t above = 0;
@@ -230,15 +232,15 @@ static size_t limit_losses(report_figure *g, const report *r)
     return above;
 }
 
-/* Add the validation losses to a figure of losses. In the large figure, also add a legend and a
- * caption, which apply to all figures of losses. */
+/* Complete a figure of losses: add the curves of the validation losses. The large figure also gets
+ * a legend and a caption, which apply to all figures of losses. */
 static void complete_loss(report_figure *g, const report *r)
 {
     size_t above = limit_losses(g, r);
     for (size_t i = 0; i < r->count; i++) add_curve(g, r, i, REPORT_MARKS, REPORT_VAL);
     if (g->size != REPORT_LARGE) return;
-    /* A dot is the mean of one or more evaluations. `most` is the highest number of evaluations per
-     * dot, over all runs; 0: no run has been evaluated */
+    /* Highest number of evaluations that a dot combines, over all runs; a dot shows their mean. 0
+     * if no run has been evaluated. */
     uint64_t most = 0;
     for (size_t i = 0; i < r->count; i++)
         if (r->runs[i].evaluations.steps > most) most = r->runs[i].evaluations.steps;
@@ -273,7 +275,7 @@ static const report_figure losses[] = {
                 "Training takes 6 operations per parameter and token."}};
 
 /* Return whether to draw the figure of loss over compute, which compares models of different sizes.
- * It needs several runs, and the compute of each must be known. */
+ * This requires several runs, and the compute of every run must be known. */
 static int has_compute(const report *r)
 {
     for (size_t i = 0; i < r->count; i++)
@@ -283,7 +285,7 @@ static int has_compute(const report *r)
 
 /* ---- steps ---- */
 
-/* Add a dashed horizontal line at y, from x = 0 to x = `end`. */
+/* Add a dashed horizontal line at height y that extends from x = 0 to x = `end`. */
 static void add_limit(report_figure *g, double y, double end, unsigned color, const char *name)
 {
     report_point *p = report_add_series(g, REPORT_LIMIT, color, name, 2);
@@ -291,8 +293,8 @@ static void add_limit(report_figure *g, double y, double end, unsigned color, co
     p[1] = (report_point){.x = end, .y = y};
 }
 
-/* Return the norm to which all runs clip gradients. Return NAN if runs differ, or if it is
- * unknown. */
+/* Return the norm to which gradients are clipped in all runs. Return NAN if this norm differs
+ * between runs, or if it is unknown for a run. */
 static double clip_of(const report *r)
 {
     double clip = NAN;
@@ -331,9 +333,8 @@ static void complete_norm(report_figure *g, const report *r)
     if (clip > 0) add_key(g, "limit", REPORT_RUNS, name);
 }
 
-/* Complete the figure about waiting for the loader: divide each point's waiting time by the
- * duration of its steps. The result is the fraction of time that training could save with a faster
- * loader. */
+/* Complete the figure about waiting for the loader: divide the waiting time of each point by the
+ * duration of its steps. The result is the share of the time that a faster loader could save. */
 static void complete_wait(report_figure *g, const report *r)
 {
     double most = 0;
@@ -349,8 +350,8 @@ static void complete_wait(report_figure *g, const report *r)
                 most);
 }
 
-/* Complete the figure of peak memory. The log has the peak of the device's own memory or, if the
- * device has none, the peak memory of the process. */
+/* Complete the figure of peak memory: add the estimate of each run as a dashed line. Peak memory in
+ * the log is that of the device's own memory or, if the device has none, of the process. */
 static void complete_peak(report_figure *g, const report *r)
 {
     double estimated = 0;
@@ -415,7 +416,7 @@ static const report_figure steps[] = {
      .y_label = "",
      .y_words = {"", REPORT_BYTES, ""}}};
 
-/* Write a section with `count` figures, which the elements of `rows` define. */
+/* Write a section with `count` figures, which are defined by the elements of `rows`. */
 static void put_curves(FILE *page, const report *r, const char *id, const char *title,
                        const report_figure *rows, size_t count)
 {
@@ -432,7 +433,8 @@ static void put_curves(FILE *page, const report *r, const char *id, const char *
 
 /* ---- the tables of memory ---- */
 
-/* Write a table cell with a number of bytes, or with a dash if `bytes` is negative (unknown). */
+/* Write a table cell that shows a number of bytes, or a dash if `bytes` is negative, which means
+ * unknown. */
 static void put_bytes(FILE *page, double bytes)
 {
     char text[32];
@@ -440,8 +442,8 @@ static void put_bytes(FILE *page, double bytes)
                     bytes >= 0 ? report_format(text, sizeof text, REPORT_BYTES, bytes) : NULL);
 }
 
-/* Write a card with a run's table of memory. If there are several runs, the card also has the run's
- * name. */
+/* Write a card with the table of a run's memory. If the page has several runs, the card also shows
+ * the run's name. */
 static void put_memory_table(FILE *page, const report *r, const report_run *run)
 {
     static const char *const titles[] = {"Kind", "Peak use", "Estimate"};

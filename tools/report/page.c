@@ -1,6 +1,6 @@
-/* page.c: writes the page: its head, the headline numbers, the advice, the tables of runs and
- * options, and the sections of figures. The page is a single file. Its Content-Security-Policy
- * forbids loading anything else. The caller must check for write errors (ferror). */
+/* page.c: writes the page, which consists of a head, headline numbers, advice, tables of runs and
+ * options, and sections of figures. The page is a single file, and its Content-Security-Policy
+ * forbids loading any other file. The caller must check the stream for write errors with ferror. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -104,14 +104,14 @@ void report_begin_section(FILE *page, const char *class, const char *id, const c
 
 /* ---- headline numbers ---- */
 
-/* If the noise (standard error) of a loss is below this, the loss is shown with all four decimals,
- * and the noise is not shown */
+/* If the standard error (noise) of a loss is less than this, the loss is shown with four decimals
+ * and without its noise. */
 #define LEAST_NOISE 5e-5
 
-/* Format a loss with one more decimal place than the first nonzero digit of its noise, but at least
- * one and at most four. For example, the first digit of a noise of 0.02 is in the second decimal
- * place, so the loss is shown with three. If the noise is unknown or below LEAST_NOISE, use
- * four. */
+/* Format a loss with one decimal more than its noise (standard error) has up to its first nonzero
+ * digit, but with at least one and at most four. For example, if the noise is 0.02, whose first
+ * nonzero digit is the second decimal, the loss gets three decimals. If the noise is unknown or
+ * less than LEAST_NOISE, the loss gets four. */
 static char *format_loss(char *buf, size_t n, double loss, double noise)
 {
     int digits = noise >= LEAST_NOISE ? 1 - (int)floor(log10(noise)) : 4;
@@ -124,7 +124,7 @@ static char *format_steps_done(char *buf, size_t n, const report_run *run)
     return sgt_format_count(buf, n, isnan(run->steps) ? 0 : (uint64_t)run->steps);
 }
 
-/* Write the number of steps done and, if it is known, the total number of steps. */
+/* Write how many steps the run has done and, if it is known, how many it has in total. */
 static void put_steps(FILE *page, const report_run *run)
 {
     char done[32], all[32];
@@ -154,8 +154,8 @@ static void put_mean(FILE *page, const report_run *run)
     fputs("; lower is better", page);
 }
 
-/* Write the small print below the last validation loss: first its noise, then the lowest validation
- * loss and its step, if an earlier loss was lower. */
+/* Write the small print below the last validation loss: first its noise (standard error). If an
+ * earlier validation loss was lower, also write the lowest one and its step. */
 static void put_lowest(FILE *page, const report_run *run)
 {
     char step[48];
@@ -166,21 +166,21 @@ static void put_lowest(FILE *page, const report_run *run)
     else fputs("lower is better", page);
 }
 
-/* A headline number of a run, which is stored as a double in report_run. */
+/* Describes a headline number of a run, whose value is a double in report_run. */
 typedef struct headline {
     const char *name;
-    /* Byte offsets of members in report_run. at: the headline number; noise: its standard error if
-     * the number is a loss, otherwise 0 */
+    /* Byte offsets of two members of report_run. `at` is that of the headline number. `noise` is
+     * that of its standard error if the number is a loss, otherwise 0. */
     size_t at, noise;
     report_number number;
-    /* which run's value is marked as the best one if the page has several runs. -1: the lowest; 1:
-     * the highest; 0: none */
+    /* which value is shown in bold if the page has several runs: -1 for the lowest, 1 for the
+     * highest, 0 for none */
     int best;
-    /* what to do if no run has a value for this number. 1: leave the number out of the page; 0:
-     * show a dash */
+    /* 1 if the number is omitted from the page when no run has a value for it; 0 if a dash is shown
+     * instead */
     int left_out;
-    /* small print below the number: a constant text (more), or a function that writes it
-     * (put_more) */
+    /* small print below the number: either the constant text `more`, or what the function
+     * `put_more` writes */
     const char *more;
     void (*put_more)(FILE *page, const report_run *run);
 } headline;
@@ -199,14 +199,14 @@ static const headline headlines[] = {
 #undef AT
 enum { HEADLINES = sizeof headlines / sizeof *headlines };
 
-/* Return the number at byte offset `at` in *run. Offset 0 stands for a number that does not exist;
- * return NAN for it. */
+/* Return the double at byte offset `at` in *run. If `at` is 0, which means that there is no such
+ * number, return NAN. */
 static double number_at(const report_run *run, size_t at)
 {
     return at ? *(const double *)(const void *)((const char *)run + at) : (double)NAN;
 }
 
-/* Format a headline number of a run into buf and return buf. Return NULL if the number is
+/* Format a headline number of a run to `buf` and return `buf`, or return NULL if the number is
  * unknown. */
 static char *format_headline(char *buf, size_t n, const headline *h, const report_run *run)
 {
@@ -223,7 +223,7 @@ static int is_shown(const report *r, const headline *h)
     return any;
 }
 
-/* Write the headline numbers of a page with a single run. */
+/* Write the headline numbers of the run, for a page that has only one run. */
 static void put_strip(FILE *page, const report *r)
 {
     const report_run *run = &r->runs[0];
@@ -242,8 +242,8 @@ static void put_strip(FILE *page, const report *r)
     fputs("</dl>\n", page);
 }
 
-/* Return the best value that any run has for a headline number. Return NAN if no value of this
- * number counts as best. */
+/* Return the best value of a headline number over all runs. Return NAN if no value is known, or if
+ * neither high nor low values count as better. */
 static double best_of(const report *r, const headline *h)
 {
     double best = NAN;
@@ -254,16 +254,16 @@ static double best_of(const report *r, const headline *h)
     return best;
 }
 
-/* Return whether two runs have the same value of the option `name`, or both do not have it. */
+/* Return whether two runs have the same value of the option `name`, or both have no value. */
 static int have_same(const report_run *a, const report_run *b, const char *name)
 {
     const json_t *x = json_object_get(a->options, name), *y = json_object_get(b->options, name);
     return x == y || json_equal(x, y);
 }
 
-/* Return whether two runs were trained and evaluated on the same data, as far as is known. This
- * compares the hashes of the training data in their checkpoints. If a hash is missing, it compares
- * the paths instead. */
+/* Return whether two runs were trained and evaluated on the same data, as far as this is known.
+ * Compare the hashes of the training data in their checkpoints or, if a hash is missing, the paths.
+ * Compare the validation data by path. */
 static int have_same_data(const report_run *a, const report_run *b)
 {
     int hashes = a->data_hash && b->data_hash;
@@ -289,7 +289,7 @@ static void put_run_row(FILE *page, const report *r, size_t i, const headline *c
     fputs("</tr>\n", page);
 }
 
-/* Write a table with the headline numbers of several runs. */
+/* Write a table with the headline numbers of all runs, for a page that has several. */
 static void put_runs(FILE *page, const report *r)
 {
     const char *titles[2 + HEADLINES] = {"Run", "Steps"};
@@ -317,7 +317,9 @@ static void put_runs(FILE *page, const report *r)
                      "cannot be compared.");
 }
 
-/* ---- facts about a run; a function writes nothing if its fact is unknown ---- */
+/* ---- facts about a run ----
+ *
+ * Each of these functions writes nothing if its fact is unknown. */
 
 #define RESUMES 4 /* maximum number of resumes shown */
 
@@ -342,8 +344,8 @@ static void put_data(FILE *page, const report_run *run)
                 data ? "\u00b7 " : "", (unsigned long long)run->data_hash >> 32);
 }
 
-/* Write a sentence as HTML. Names of options in it, such as --lr, are marked up as code, so that no
- * line is broken at their dashes. */
+/* Write a sentence as HTML. Names of options in the sentence, such as --lr, are marked up as code,
+ * so that browsers break no line at their dashes. */
 static void put_sentence(FILE *page, const char *text)
 {
     for (const char *at; (at = strstr(text, "--"));) {
@@ -357,8 +359,8 @@ static void put_sentence(FILE *page, const char *text)
     report_put(page, "%s", text);
 }
 
-/* Return the text in field `name` of element i of run->starts (each start or resume of the run is
- * one element). Return "" if there is none. */
+/* Return the string in field `name` of run->starts[i], or "" if there is no such string. The array
+ * `starts` has one element for each time that the run was started or resumed. */
 static const char *of_start(const report_run *run, size_t i, const char *name)
 {
     const char *text = json_string_value(json_object_get(json_array_get(run->starts, i), name));
@@ -378,7 +380,8 @@ static void put_host(FILE *page, const report_run *run)
     fputs("</small>", page);
 }
 
-/* Write the time of start i of the run: "2026-11-23T14:59:01Z" becomes "2026-11-23 14:59 UTC". */
+/* Write the time at which the run was started or resumed for the i-th time, counted from 0.
+ * "2026-11-23T14:59:01Z" is written as "2026-11-23 14:59 UTC". */
 static void put_time(FILE *page, const report_run *run, size_t i)
 {
     const char *time = of_start(run, i, "time");
@@ -389,7 +392,8 @@ static void put_time(FILE *page, const report_run *run, size_t i)
 
 static void put_begun(FILE *page, const report_run *run) { put_time(page, run, 0); }
 
-/* Write the command line of start i of the run. */
+/* Write the command line with which the run was started or resumed for the i-th time, counted from
+ * 0. */
 static void put_words(FILE *page, const report_run *run, size_t i)
 {
     char printable[4096];
@@ -402,8 +406,8 @@ static void put_words(FILE *page, const report_run *run, size_t i)
 
 static void put_command(FILE *page, const report_run *run) { put_words(page, run, 0); }
 
-/* Write the last RESUMES resumes of the run, each with its time, the step after which it continued,
- * and its command line. */
+/* Write the last RESUMES times that the run was resumed. For each, write the time, the step after
+ * which the run continued, and the command line. */
 static void put_resumes(FILE *page, const report_run *run)
 {
     size_t n = json_array_size(run->starts), first = n > RESUMES ? n - RESUMES : 1;
@@ -418,8 +422,8 @@ static void put_resumes(FILE *page, const report_run *run)
     }
 }
 
-/* Write the sample of text that the run's model generated, with U+FFFD in place of bytes that are
- * not UTF-8. If there is no sample, write the reason. With --no-sample, write nothing. */
+/* Write the text sample that the run's model has generated, with invalid UTF-8 replaced with
+ * U+FFFD. If there is no sample, write the reason, or nothing with --no-sample. */
 static void put_sample(FILE *page, const report_run *run)
 {
     const char *text = run->sample ? run->sample + strspn(run->sample, " ") : "";
@@ -445,7 +449,7 @@ static const struct {
              {"Sample", put_sample}};
 enum { FACTS = sizeof facts / sizeof *facts };
 
-/* Write a list of the facts about a run, except those that are unknown. */
+/* Write a list of all facts about a run that are known. */
 static void put_about(FILE *page, const report_run *run)
 {
     fputs("<dl class=\"about\">\n", page);
@@ -462,7 +466,7 @@ static void put_about(FILE *page, const report_run *run)
     fputs("</dl>\n", page);
 }
 
-/* Write a section with the known facts about each of several runs. */
+/* Write a section with the known facts about each run, for a page that has several runs. */
 static void put_origins(FILE *page, const report *r)
 {
     report_begin_section(page, "cards", "origins", "Facts about each run");
@@ -477,10 +481,11 @@ static void put_origins(FILE *page, const report *r)
 
 /* ---- notes and advice ---- */
 
-/* interval in seconds at which the page of a run that is still training reloads itself */
+/* number of seconds after which the page reloads itself if one of its runs is still training */
 #define RELOAD 30
 
-/* Write a sentence about a run as a list item. If `grave` is 1, it is shown in red. */
+/* Write a list item that consists of a sentence about a run. If `grave` is 1, the item is shown in
+ * red. */
 static void put_item(FILE *page, const report *r, size_t run, int grave, const char *fmt, ...)
     SGT_PRINTF(5, 6);
 static void put_item(FILE *page, const report *r, size_t run, int grave, const char *fmt, ...)
@@ -515,8 +520,8 @@ static void put_advice(FILE *page, const report *r, size_t steps)
     fputs("</ul>\n</section>\n", page);
 }
 
-/* Write notes about the logs of all runs: missing steps, replaced or damaged lines, and runs that
- * seem to be still training. */
+/* Write notes about the logs of all runs: logs without steps, lines that were replaced, damaged or
+ * incomplete lines, and runs that seem to be still training. */
 static void put_notes(FILE *page, const report *r)
 {
     fputs("<ul class=\"notes\">\n", page);
@@ -543,8 +548,8 @@ static void put_notes(FILE *page, const report *r)
 
 /* ---- options ---- */
 
-/* Return an option's value from options.json as text, which the caller frees. Return NULL if
- * options.json does not have the option. */
+/* Return the value of an option in options.json as text, or NULL if options.json does not have the
+ * option. The caller frees the text. */
 static char *format_option(const report_run *run, const char *name)
 {
     const json_t *v = json_object_get(run->options, name);
@@ -576,9 +581,9 @@ static void put_option(FILE *page, const report *r, const char *name)
     fputs("</tr>\n", page);
 }
 
-/* Write a table with one row per option, in the order of options.json. If there are several runs,
- * `differing` selects the options: 1 selects those that differ between runs, and 0 those that are
- * equal. */
+/* Write a table with one row per option, in the order of options.json. If the page has several
+ * runs, the table has only the options whose values differ between runs if `differing` is 1, or
+ * only those with equal values if `differing` is 0. */
 static void put_option_table(FILE *page, const report *r, const char *caption, int differing)
 {
     const char *titles[1 + REPORT_RUNS] = {"Option", "Value"}, *name;

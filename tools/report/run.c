@@ -1,6 +1,6 @@
-/* run.c: reads the folder of a run in any state. The run may still be training, it may have been
- * killed or resumed, or its disk may have been full. log.jsonl is read once. From it come curves of
- * a few hundred points, the headline numbers and the advice. */
+/* run.c: reads the folder of a run, whatever its state: the run may still be training, it may have
+ * been killed or resumed, or the disk may have been full. log.jsonl is read once, and gives curves
+ * of a few hundred points, the headline numbers and the advice. */
 #include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
@@ -35,11 +35,13 @@ static int check_folder(const char *path, sgt_error *err)
         "%s: not a run of sgt-train: it has no log.jsonl (pass the folder given as --run)", path);
 }
 
-/* ---- log.jsonl; lines that are not a complete entry of a step are counted and skipped ---- */
+/* ---- log.jsonl ----
+ *
+ * Lines that are not a complete entry for a step are counted and skipped. */
 
-#define MOST_STEP 1e15 /* maximum number of a step in the log; a double represents it exactly */
-/* maximum absolute value of a number in the log; larger ones count as NAN, because no chart could
- * be scaled to them */
+#define MOST_STEP 1e15 /* highest step number accepted; a double represents it exactly */
+/* maximum absolute value of a number in the log. Larger numbers are read as NAN, because no chart
+ * could be scaled to them */
 #define MOST_VALUE 1e100
 
 static const char *const names[REPORT_COLUMNS] = {[REPORT_STEP] = "step",
@@ -66,9 +68,8 @@ static double read_number(const json_t *line, const char *name)
 
 static int is_evaluated(const report_row *row) { return !isnan(row->v[REPORT_VAL]); }
 
-/* Append a row to the log. If the log already has a row for this step, the run was resumed from an
- * earlier checkpoint and repeats the steps from here on. Therefore the old rows from this step on
- * are removed. */
+/* Append a row to the log. First remove all rows for this step or later steps: if there are any,
+ * the run was resumed from an earlier checkpoint and has repeated the steps from this one on. */
 static void append_row(report_log *l, const report_row *row)
 {
     while (l->count && l->rows[l->count - 1].v[REPORT_STEP] >= row->v[REPORT_STEP]) {
@@ -80,7 +81,7 @@ static void append_row(report_log *l, const report_row *row)
     l->rows[l->count++] = *row;
 }
 
-/* Append the row for one line of log.jsonl. */
+/* Append a row to the log of `run`, with the values in one line of log.jsonl. */
 static void add_row(void *run, json_t *line)
 {
     report_run *r = run;
@@ -92,7 +93,7 @@ static void add_row(void *run, json_t *line)
     else r->log.damaged++;
 }
 
-/* ---- the other files of a run, all of which are optional ---- */
+/* ---- other files, all optional ---- */
 
 #define MOST_BYTES ((size_t)64 << 20) /* maximum size of options.json in bytes */
 
@@ -102,8 +103,8 @@ static void add_start(void *run, json_t *line)
     if (json_is_object(line) && json_array_append(r->starts, line) < 0) sgt_no_memory();
 }
 
-/* Return the element of r->memory for the kind of memory called `name`. Add it if there is none.
- * Return NULL if r->memory is full. */
+/* Return the element of r->memory for the kind of memory named `name`. If there is no such element,
+ * add one; if r->memory is full, return NULL. */
 static report_memory *find_kind(report_run *r, const char *name)
 {
     report_memory *m = r->memory, *end = m + r->memory_count;
@@ -116,8 +117,8 @@ static report_memory *find_kind(report_run *r, const char *name)
     return m;
 }
 
-/* Add one line of memory.jsonl, which states how many bytes of each kind of memory were in use at
- * one point of a step. Keep the highest value of each kind. */
+/* Process one line of memory.jsonl, which states how many bytes of each kind of memory were in use
+ * at one point of a step. For each kind, keep the highest value of all lines. */
 static void add_memory(void *run, json_t *line)
 {
     const char *kind;
@@ -159,9 +160,9 @@ static void read_checkpoint(report_run *r)
         r->parameters = sgt_model_parameters(&m);
 }
 
-/* memory in bytes that this process takes before it reads the first run. Estimates of a run's
- * memory use it for the memory of sgt-train's program itself. It is measured that early so that
- * sgt-report's own data does not count */
+/* Memory in bytes that this process uses before it reads the first run. Estimates of a run's memory
+ * use this number for the memory of sgt-train's program itself. It is measured so early because the
+ * data that sgt-report reads must not count. */
 static uint64_t program;
 
 static void estimate_memory(report_run *r, const sgt_notice *notice)
@@ -186,18 +187,19 @@ static void estimate_memory(report_run *r, const sgt_notice *notice)
         r->parameters = sgt_model_parameters(&m);
 }
 
-/* ---- curves, whose points are means of consecutive steps ----
+/* ---- curves ----
  *
- * A curve has far fewer points than a long run has steps. Each point also has the lowest and
- * highest value of its steps, so that a short spike remains visible. */
+ * Each point of a curve is the mean of consecutive steps, so a curve has far fewer points than a
+ * long run has steps. A point also has the lowest and highest value of its steps, so that a short
+ * spike remains visible. */
 
 #define MOST_BINS 240 /* maximum number of points of a curve */
-#define MOST_DOTS 60  /* maximum number of points of a curve with a dot at each point */
+#define MOST_DOTS 60  /* maximum number of points of a curve that has a dot at each point */
 
-/* Add a row of the log to a bin. The log's column of skipped updates is a running total, but a bin
- * must count only the updates skipped in its own rows. *skipped is the total of the row before. Add
- * the difference between this row's total and *skipped to the bin, then set *skipped to this row's
- * total. */
+/* Add a row of the log to a bin. Column `skipped` of the log is a running total, but the bin must
+ * count only the updates skipped in its own rows. Therefore the difference between this row's total
+ * and *skipped, the total of the previous row, is added to the bin. Afterwards *skipped is set to
+ * this row's total. */
 static void add_to_bin(report_bin *bin, const report_row *row, double *skipped)
 {
     for (size_t c = 0; c < REPORT_COLUMNS; c++) {
@@ -214,8 +216,8 @@ static void add_to_bin(report_bin *bin, const report_row *row, double *skipped)
     }
 }
 
-/* Divide the rows of the log into at most `most` bins. If `evaluated` is 1, use only the rows that
- * have a validation loss. */
+/* Divide the rows of the log evenly among at most `most` bins. If `evaluated` is 1, use only rows
+ * with a validation loss; otherwise, use all rows. */
 static void make_bins(report_bins *b, const report_log *l, int evaluated, size_t most)
 {
     size_t rows = 0, done = 0;
@@ -238,23 +240,24 @@ static void make_bins(report_bins *b, const report_log *l, int evaluated, size_t
 
 /* ---- headline numbers ---- */
 
-/* The final loss is the mean over the last 1 % of the steps, but over at least FINAL steps. If the
- * run has fewer steps than FINAL, it is the mean over all steps. */
+/* Minimum number of steps over which the final loss is averaged. The final loss is the mean over
+ * the last 1 % of the steps or over the last FINAL steps, whichever are more. If the run has fewer
+ * than FINAL steps, it is the mean over all steps. */
 #define FINAL 20
 
-/* Values that are accumulated while the rows of the log are read in order. */
+/* Values that are accumulated while the rows of the log are processed in order. */
 typedef struct totals {
-    /* Sums over all steps. wait: milliseconds spent waiting for data; flops: sum of MFU times step
-     * time; mfu_time: sum of step times in milliseconds. The mean MFU is flops / mfu_time; these
-     * two include only steps whose MFU is known */
+    /* Sums over all steps. `wait` is the time spent waiting for data, in milliseconds. `flops` is
+     * the sum of MFU times step time, and `mfu_time` the sum of step times in milliseconds, both
+     * only over the steps whose MFU is known. The mean MFU is flops / mfu_time. */
     double wait, flops, mfu_time;
-    /* later: number of evaluations since the lowest validation loss of the run; least_later: lowest
-     * validation loss among these later evaluations */
+    /* `later` is the number of evaluations after the one with the run's lowest validation loss.
+     * `least_later` is the lowest validation loss among these later evaluations. */
     size_t later;
     double least_later;
     sgt_diagnosis diagnosis;
-    double skipped; /* total number of skipped updates before the row that is being read */
-    size_t val_end; /* index of the row with the last evaluation, plus 1 */
+    double skipped; /* total number of skipped updates up to the previous row */
+    size_t val_end; /* 1 plus the index of the last row that has an evaluation */
 } totals;
 
 static void add_validation(report_run *r, totals *t, const double *v)
@@ -308,10 +311,10 @@ double report_residuals(const double *y, size_t stride, size_t n, double *change
     return squares;
 }
 
-/* Set *loss to the mean loss over the last n of the first `end` rows, and *noise to the standard
- * error of that mean. Return n: 1 % of all rows, but at least FINAL and at most `end`. The standard
- * error is computed from the residuals of a straight line, so that a trend of the loss does not
- * count as noise. */
+/* Compute the mean loss over the last n of the first `end` rows. Set *loss to this mean, and *noise
+ * to its standard error. Return n, which is 1 % of all rows, but at least FINAL and at most `end`.
+ * The standard error is computed from the residuals of a fitted line, so that a trend of the loss
+ * does not count as noise. */
 static size_t average_loss(const report_log *l, size_t end, double *loss, double *noise)
 {
     size_t n = (l->count + 99) / 100 > FINAL ? (l->count + 99) / 100 : FINAL;
@@ -327,15 +330,15 @@ static size_t average_loss(const report_log *l, size_t end, double *loss, double
     return n;
 }
 
-/* Compute the headline numbers from the sums over the run. A rate that varies between steps is
- * averaged over time, not over steps. */
+/* Compute the headline numbers of the run from the sums in *t. Speed and MFU are averaged over
+ * time, not over steps. */
 static void finish_totals(report_run *r, const totals *t)
 {
     const report_log *l = &r->log;
     r->last = l->rows[l->count - 1];
     const double *first = l->rows[0].v, *last = r->last.v;
-    /* number of tokens before the first row of the log. This assumes that the first row's step had
-     * as many tokens as the second row's */
+    /* Number of tokens that the run processed before the first row of the log. It is computed by
+     * assuming that the first row's step had as many tokens as the second row's step. */
     double before = 0;
     if (l->count > 1)
         before = first[REPORT_TOKENS] - (l->rows[1].v[REPORT_TOKENS] - first[REPORT_TOKENS]);
@@ -349,15 +352,19 @@ static void finish_totals(report_run *r, const totals *t)
     r->loss_steps = average_loss(l, l->count, &r->loss, &r->loss_noise);
 }
 
-/* ---- advice: sgt-train's own diagnosis of the loss curve, and problems of the entire run ---- */
+/* ---- advice ----
+ *
+ * The advice consists of sgt-train's own diagnosis of the loss curve, and of problems of the run as
+ * a whole. */
 
-/* Advice about the loader is given if waiting for data takes more than this share of the training
- * time, and at least AT_LEAST seconds in all, because every run waits a little at its start. */
+/* Thresholds for advice about the loader, which is given if waiting for data takes more than a
+ * share WAITING of the training time, and more than AT_LEAST seconds in total. The second threshold
+ * is needed because every run waits a little at its start. */
 #define WAITING 0.05
 #define AT_LEAST 1
-/* A run counts as overfitted if at least LATER evaluations followed the one with the lowest
- * validation loss, and all of them gave more than WORSE times that loss. (A single later evaluation
- * would not show a trend.) */
+/* Thresholds for overfitting: a run counts as overfitted if there were at least LATER evaluations
+ * after the one with the lowest validation loss, and all of these gave more than WORSE times the
+ * lowest loss. A single later evaluation would not show a trend. */
 #define WORSE 1.02
 #define LATER 3
 
@@ -372,7 +379,8 @@ static void advise(report_run *r, int grave, const char *fmt, ...)
     va_end(args);
 }
 
-/* Add advice about the learning rate if it is unusual. Only for AdamW is a usual range known. */
+/* Add advice about the learning rate if the rate is unusual. This is checked only for AdamW,
+ * because a usual range is not known for other optimizers. */
 static void judge_rate(report_run *r)
 {
     const sgt_config *s = &r->settings;
@@ -388,10 +396,10 @@ static void start_diagnosis(totals *t, const sgt_config *s)
     if (s->steps != SGT_DEFAULT_COUNT) t->diagnosis.steps = s->steps;
 }
 
-/* Pass a row of the log to the diagnosis of the loss curve. Training in fp16 regularly tries too
- * high a loss scale: a gradient overflows, the step is skipped, and the scale is lowered. Pass the
- * norm of such a skipped step as 0, because the diagnosis would otherwise report the overflow as a
- * problem. */
+/* Pass the values v of a log row to the diagnosis of the loss curve. In fp16, training regularly
+ * tries a loss scale that is too high: a gradient overflows, the step is skipped, and the scale is
+ * lowered. For such a skipped step, pass a gradient norm of 0, because the diagnosis would
+ * otherwise report the overflow as a problem. */
 static void diagnose(report_run *r, totals *t, const double *v)
 {
     char line[256];
@@ -403,10 +411,10 @@ static void diagnose(report_run *r, totals *t, const double *v)
         advise(r, t->diagnosis.grave, "%s", line);
 }
 
-/* Add advice about the entire run. There are three cases: the validation loss has risen since its
- * lowest value; it is far above the training loss of the same steps; or the run waits too long for
- * the loader. If the standard error of the validation loss is unknown, use the standard deviation
- * of the training loss of a single step instead. */
+/* Add advice about the run as a whole in these cases: the validation loss has risen since its
+ * lowest value; the validation loss is far above the training loss of the same steps; or the run
+ * spends too much time waiting for the loader. If the standard error of the validation loss is
+ * unknown, the standard deviation of the training loss of single steps is used instead. */
 static void judge_whole(report_run *r, const totals *t)
 {
     char line[256];
@@ -427,14 +435,14 @@ static void judge_whole(report_run *r, const totals *t)
                    : "use --loader preload or uring, or more --workers");
 }
 
-/* ---- the sample of text, which shows what a model with this loss can write ---- */
+/* ---- the text sample ---- */
 
-/* Maximum number of parameters of a model for which a sample is generated. With that many,
- * generating takes two seconds on one core, and 256 MiB of memory. */
+/* Maximum number of parameters of a model with which a sample is generated. With this many
+ * parameters, generating takes two seconds on one core, and 256 MiB of memory. */
 #define MOST_PARAMETERS 64000000
 
-/* Store a message as the reason why there is no sample. A final hint in parentheses is removed,
- * because it names an option that only sgt-sample has. */
+/* Store the message as the reason why there is no sample. Remove a hint in parentheses at the end
+ * of the message, because it is about an option that only sgt-sample has. */
 static void explain(report_run *r, const char *message)
 {
     snprintf(r->no_sample, sizeof r->no_sample, "%s", message);
@@ -442,8 +450,8 @@ static void explain(report_run *r, const char *message)
     if (hint && hint > r->no_sample && message[strlen(message) - 1] == ')') hint[-1] = 0;
 }
 
-/* Store the generated text, up to its first NUL. Control characters become spaces, which browsers
- * collapse. */
+/* Store the generated text up to its first NUL as the run's sample. Replace control characters with
+ * spaces. */
 static void keep_sample(report_run *r, const sample_text *t)
 {
     r->sample = strndup(t->n ? t->bytes : "", t->n);
@@ -452,8 +460,8 @@ static void keep_sample(report_run *r, const sample_text *t)
         if ((unsigned char)*c < ' ' || *c == 127) *c = ' ';
 }
 
-/* Use sgt-sample's defaults, which draw tokens at random: with greedy decoding, a model with little
- * training might write only newlines. */
+/* The options are sgt-sample's defaults, with which tokens are drawn at random. With greedy
+ * decoding, a model that has been trained only a little might generate nothing but newlines. */
 int report_run_sample(report_run *r, const sgt_stop *stop, sgt_error *err)
 {
     const sgt_option_list none = {.count = 0};
@@ -480,8 +488,8 @@ int report_run_sample(report_run *r, const sgt_stop *stop, sgt_error *err)
 
 /* ---- everything ---- */
 
-/* A run counts as still training as long as its log has grown within this many seconds, or within
- * the time of ten steps, whichever is longer. */
+/* Time limit in seconds for a run that counts as still training: its log must have grown within
+ * this time, or within the time of ten steps if that is longer. */
 #define LEAST_IDLE 120
 
 /* Compute the numbers, the advice and the curves of a run from the rows of its log. */
@@ -503,8 +511,9 @@ static void digest_log(report_run *r)
         row->v[REPORT_SECONDS] = seconds;
         add_totals(r, &t, row);
         if (is_evaluated(row)) t.val_end = i + 1;
-        /* Replace the peak memory of this row by the highest peak so far. A resumed run is a new
-         * process, whose own peak starts low, but the curve shows the peak of the entire run. */
+        /* Replace the row's peak memory with the highest peak so far. A resumed run is a new
+         * process, whose own peak starts low again, but the curve shows the peak of the run as a
+         * whole. */
         row->v[REPORT_PEAK] = r->peak;
         if (judged) diagnose(r, &t, row->v);
     }
@@ -512,13 +521,14 @@ static void digest_log(report_run *r)
     make_bins(&r->evaluations, l, 1, MOST_DOTS);
     finish_totals(r, &t);
     judge_whole(r, &t);
-    /* free the rows now: 10^6 rows take 100 MB, and there may be several runs */
+    /* free the rows early, because 10^6 rows take 100 MB and a page may have several runs */
     free(l->rows);
     l->rows = NULL;
 }
 
-/* Determine whether the run is still training: its log must have grown recently (slow steps and
- * evaluations are allowed for), and its owner must be alive, as far as this machine can tell. */
+/* Set r->going to 1 if the run is still training: it has steps left, its log has grown recently,
+ * and the process that owns its folder is alive as far as this machine can tell. What counts as
+ * recent depends on the duration of a step. */
 static void find_going(report_run *r)
 {
     struct stat st;
@@ -527,7 +537,7 @@ static void find_going(report_run *r)
     if (!r->settings_known || r->steps >= (double)r->settings.steps ||
         stat(sgt_path(path, r->path, "log.jsonl"), &st) < 0)
         return;
-    /* use the absolute value, because the clock of a different machine may be ahead */
+    /* use the absolute value, because the log may be written by a machine whose clock is ahead */
     r->idle = fabs(difftime(time(NULL), st.st_mtime));
     r->going = r->idle < fmax(LEAST_IDLE, r->last.v[REPORT_MS] / 100) &&
                sgt_owner_lives(sgt_path(path, r->path, "owner"), NULL, &why) == 1;

@@ -1,5 +1,5 @@
-/* style.c: the style sheet of the page. It has a light and a dark mode, and colours that
- * colour-blind readers can distinguish. */
+/* style.c: the style sheet of the page. It has a light and a dark mode, and uses colours that
+ * colour-blind readers can tell apart. */
 #include "tools/report/report.h"
 
 static const char rules[] =
@@ -138,8 +138,8 @@ static const char rules[] =
     "}\n"
     "@media print { body { background: none; } figure, .card { break-inside: avoid; } }\n";
 
-/* Write a CSS class s0, s1, ... for each run. There are eight colours, each with solid, dashed and
- * dotted lines. */
+/* Write the CSS classes s0, s1, ..., one for each run. There are eight colours, and three line
+ * styles for each colour: solid, dashed and dotted. */
 static void put_colors(FILE *page)
 {
     static const char *const dashes[] = {"", " stroke-dasharray: 7 3;", " stroke-dasharray: 2 3;"};
