@@ -1,5 +1,5 @@
-/* sgt-bench: measures the speed of the parts of sgt on this machine. Each subcommand has its own
- * options (tools/bench). */
+/* sgt-bench: measures the speed of sgt's loader, tokenizer, kernels and training steps on this
+ * machine. Each subcommand has its own options and source file in tools/bench. */
 #include "loader/sgt_loader.h"
 #include "tools/bench/bench.h"
 #include "tools/cli/options.h"
@@ -29,8 +29,8 @@ int main(int argc, char **argv)
     sgt_search_wheels();
     sgt_config_default(&bench_config);
     bench_config.seq = 0;
-    /* ignore a failure: without the handler, reading a truncated shard ends the program instead of
-     * giving an error */
+    /* ignore a failure to install the handler: the only loss is that reading a truncated shard
+     * kills the process with SIGBUS instead of returning an error */
     sgt_loader_guard_sigbus(NULL);
     return sgt_run_command(&program, argc, argv);
 }

@@ -1,4 +1,4 @@
-/* sgt-report: writes one HTML page about one or more training runs, with their curves and
+/* sgt-report: writes an HTML page about one or more training runs, with their curves and with
  * advice. */
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "tools/report/report.h"
 
 static struct {
-    const char *out; /* file to write the page to; NULL: a default name */
+    const char *out; /* path of the file for the page; NULL for a default name */
     int no_sample, json, quiet;
 } o;
 
@@ -40,7 +40,7 @@ static const sgt_program program = {.name = "sgt-report",
                                     .examples = "  sgt-report run/\n"
                                                 "  sgt-report runs/* -o compared.html"};
 
-/* Return x as a JSON number, or as null if x is NAN, which means unknown. */
+/* Return x as a JSON number, or null if x is NAN, which stands for an unknown number. */
 static json_t *number(double x) { return isnan(x) ? json_null() : json_real(x); }
 
 static json_t *run_json(const report_run *r)
@@ -61,8 +61,8 @@ static json_t *run_json(const report_run *r)
         "damaged_lines", (json_int_t)r->log.damaged, "advice", advice);
 }
 
-/* Print the main figures of all runs as JSON. `out` is the file that the page was written to, or
- * NULL if no page was written; `replaced` is 1 if that file existed before. */
+/* Print the main numbers of all runs as JSON. `out` is the path of the page, or NULL if no page was
+ * written. `replaced` is 1 if the page replaced an existing file. */
 static int print_json(const report *r, const char *out, int replaced, sgt_error *err)
 {
     json_t *runs = json_array();
@@ -73,8 +73,8 @@ static int print_json(const report *r, const char *out, int replaced, sgt_error 
                           JSON_REAL_PRECISION(9), err);
 }
 
-/* Write the page to the file `out`. The page is first built in memory and written only when it is
- * complete, so that a failure leaves no incomplete file. */
+/* Write the page to the file `out`. The page is built in memory first, and written only when it is
+ * complete, so that a failure leaves no incomplete file behind. */
 static int write_page(const report *r, const char *out, size_t *bytes, sgt_error *err)
 {
     char *text = NULL;

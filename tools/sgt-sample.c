@@ -1,5 +1,5 @@
-/* sgt-sample: generates text with a model. This file contains the command line; train/generate
- * generates the text, and tools/sample/show.c prints it. */
+/* sgt-sample: generates text with a model. This file has the command line. train/generate generates
+ * the text, and tools/sample/show.c prints it. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -80,12 +80,12 @@ static const sgt_program program = {
 typedef struct sampling {
     sample_run run;
     sgt_notice notice;
-    char held[4096]; /* notices to print after the generated texts, one per line */
+    char held[4096]; /* notices to be printed after the generated texts, one per line */
     const sgt_stop *stop;
 } sampling;
 
-/* Save a notice to be printed after the texts, because printing it now could interrupt a line of
- * text. */
+/* Save a notice, to be printed after the generated texts. Printing the notice at once could
+ * interrupt a line of generated text. */
 static void hold(void *ctx, const char *line)
 {
     sampling *s = ctx;
@@ -158,7 +158,8 @@ static int run(sampling *s, const char *path, sgt_error *err)
     return rc;
 }
 
-/* Exit with a usage error if two prompts are "-", because standard input can be read only once. */
+/* Exit with a usage error if "-" is given for more than one prompt, because standard input can be
+ * read only once. */
 static void check_input(void)
 {
     int times = 0;

@@ -1,5 +1,5 @@
 /* sgt-tokenize: converts text to shards of tokens on disk. The library function sgt_tokenize does
- * the work; this file contains the command line and the messages. */
+ * the conversion. This file has the command line and the messages. */
 #include "tokenize/sgt_tokenize.h"
 
 #include <jansson.h>
@@ -19,12 +19,12 @@
 #include "tools/cli/talk.h"
 #include "tools/ranks/ranks.h"
 
-/* Values of the options. `t` is passed to sgt_tokenize. `o` has the other options, and those that
- * sgt_tokenize needs in a different form. */
+/* Values of the options: `t` is the struct that is passed to sgt_tokenize, and `o` has the options
+ * that sgt_tokenize does not need or needs in another form. */
 static sgt_tokenize_options t = {.size = sizeof t};
 static struct {
     const char *cpu;
-    int normalize; /* index of the word given with --normalize */
+    int normalize; /* index of the chosen word among those of --normalize */
     sgt_option_list filters;
     uint64_t threads, rank, ranks, train_vocab;
     int rank_given, ranks_given, shard_tokens_given;
@@ -127,11 +127,12 @@ static sgt_program program = {
 
 typedef struct meter {
     sgt_progress *bar;
-    /* time of the first progress report. Time is measured from here and not from the start of the
-     * program, which may have to wait until another process releases the folder OUT */
+    /* Time of the first progress report, from which the speed is measured. The start of the program
+     * would be too early, because the program may have to wait until another process releases the
+     * folder OUT. */
     double began;
-    /* work that an interrupted earlier run had already done. from: in bytes of text; tokens_from:
-     * in tokens */
+    /* Work that was already done when this run started, by an earlier run that was interrupted:
+     * `from` in bytes of text, `tokens_from` in tokens. */
     uint64_t from, tokens_from;
     int begun; /* 1: the fields above are set */
 } meter;
@@ -176,10 +177,10 @@ static void print_things(FILE *to, const char *before, uint64_t n, const char *s
     fprintf(to, "%s%s%s", before, sgt_format_things(text, sizeof text, n, singular, plural), after);
 }
 
-/* Print what was done, such as "24 B of text in 4 files, 3 ms, 8.00 kB/s". `bytes` is the size of
- * all text, and `read` the size of the text that this run read itself. If `read` is smaller, an
- * interrupted earlier run had read the rest; in that case, also print how much each of the two runs
- * read. */
+/* Print what was done, for example "24 B of text in 4 files, 3 ms, 8.00 kB/s". `bytes` is the size
+ * of all text, and `read` the size of the text that this run has read. If `read` is less than
+ * `bytes`, an earlier run that was interrupted has read the rest; in that case, print both
+ * sizes. */
 static void print_work(FILE *to, uint64_t bytes, uint64_t read, uint64_t files, double seconds)
 {
     char all[40], here[40], before[40], time[40], rate[40];
@@ -204,8 +205,8 @@ static void print_skipped(FILE *to, uint64_t files)
                                 : " skipped: not plain text (see --binary)\n");
 }
 
-/* Print why no document is in the validation split, and which value of --split would probably
- * help. */
+/* Print that the validation split has no documents and why, and suggest a value of --split that
+ * would probably help. */
 static void print_no_validation(FILE *to, const sgt_tokenize_result *r)
 {
     fputs("No document fell into the validation split: ", to);
@@ -266,8 +267,9 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
 
 /* ---- --dry-run ---- */
 
-/* Return whether `path`, the last operand of --dry-run, is OUT rather than an input. It is OUT if
- * it does not exist yet, is an empty folder, or is a folder that sgt-tokenize wrote. */
+/* Return whether `path`, the last operand with --dry-run, is the output folder OUT and not an
+ * input. It is OUT if it does not exist yet, is an empty folder, or is a folder that sgt-tokenize
+ * has written. */
 static int can_be_out(const char *path)
 {
     struct stat st;
@@ -313,8 +315,8 @@ static void print_estimate(const sgt_dry_run_result *r)
     sgt_wrapped_close(&w);
 }
 
-/* Print the estimate of --dry-run, for which the operand OUT is optional. If OUT needs more space
- * than is free, fail after printing, unless --force is given. */
+/* Print the estimate of --dry-run. The operand OUT is optional. If OUT has too little free space,
+ * return an error after printing, unless --force is given. */
 static int estimate(sgt_error *err)
 {
     sgt_dry_run_result r;
@@ -339,7 +341,8 @@ static void show_pieces(void *ctx, uint64_t done, uint64_t total, uint64_t piece
 }
 
 /* Run --train-vocab: train a vocabulary on the inputs, write its files to OUT and print the result.
- * Fail if there are several ranks, because each of them would train the same vocabulary. */
+ * Return SGT_EUSAGE if there are several ranks, because each rank would train the same
+ * vocabulary. */
 static int make_vocab(sgt_error *err)
 {
     sgt_tokenize_result result = {.size = sizeof result};
@@ -389,7 +392,8 @@ static void check_ranks(void)
     if (o.rank_given && !o.ranks_given)
         sgt_usage(&program, "--rank: needs --ranks N, the number of processes");
     if (!o.ranks_given) return;
-    program.rank = NULL; /* let every process print its own errors, even under a launcher */
+    /* with --ranks, let every process print its own errors, even under a launcher */
+    program.rank = NULL;
     if (!o.rank_given) sgt_usage(&program, "--ranks: needs --rank I, the number of this process");
 }
 
@@ -429,16 +433,17 @@ static int tokenize(sgt_error *err)
                 t.out, t.rank + 1, t.ranks, r.waiting);
     sgt_progress_end(m.bar);
     if (rc == SGT_ESTOPPED) return sgt_fail(err, rc, "stopped (run the same command to continue)");
-    /* the results of connected ranks are sums over all ranks, so only rank 0 prints them */
+    /* print results only in rank 0 if ranks are connected, because the results are then sums over
+     * all ranks */
     if (rc < 0 || (t.joined && t.rank)) return rc;
     if (!r.waiting && o.json) return print_json(&r, err);
     if (!r.waiting && !o.quiet) print_summary(t.out, &r);
     return SGT_OK;
 }
 
-/* Run `work` and return the exit code. The process may be one of several ranks, which --ranks or a
- * launcher states. Under a launcher, only rank 0 prints results, but every rank prints notices
- * about inputs that it skips. */
+/* Run `work`, and return the program's exit code. This process may be one of several ranks,
+ * according to --ranks or to a launcher. Under a launcher, only rank 0 prints results, but every
+ * rank prints notices about the inputs that it skips. */
 static int run(int (*work)(sgt_error *err))
 {
     sgt_error err;
@@ -467,7 +472,8 @@ int main(int argc, char **argv)
     sgt_take_cpu(&program, o.cpu);
     check_ranks();
     check_train_vocab();
-    /* 0 lets the library choose: its default, or one file per split for other trainers' formats */
+    /* without --shard-tokens, pass 0: the library then uses its default, or writes one file per
+     * split in other trainers' formats */
     if (!o.shard_tokens_given) t.shard_tokens = 0;
     t.inputs = (const char *const *)(argv + first);
     t.input_count = (size_t)(count - 1);

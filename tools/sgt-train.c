@@ -1,5 +1,5 @@
-/* sgt-train: trains GPT-2 on shards. This file contains the command line and the messages; train/
- * contains the training. */
+/* sgt-train: trains GPT-2 on shards. This file has the command line and the messages, and the
+ * folder train/ the training itself. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +19,8 @@
 #include "tokenize/vocab/vocab.h"
 #include "tools/sample/sample.h"
 
-#define MAX_CONFIG ((size_t)1 << 20) /* maximum size of the --config file in bytes */
-/* maximum size in bytes of a file of prompts and completions */
+#define MAX_CONFIG ((size_t)1 << 20) /* maximum size in bytes of the file given with --config */
+/* maximum size in bytes of a JSONL file of prompts and completions */
 #define MOST_BYTES ((size_t)1 << 34)
 
 static sgt_config s;
@@ -30,8 +30,8 @@ static struct {
         no_self_check;
 } o = {.run = "run"};
 
-/* The table of options. The options that are saved with a run are defined in train/config.c, which
- * divides them into sections. ROWS inserts one of these sections here. */
+/* The table of options. Options that are saved with a run are defined in train/config.c, in several
+ * sections. ROWS inserts the options of one of these sections into this table. */
 #define ROWS(title, s)                                                  \
     {                                                                   \
         .name = title, .kind = SGT_OPT_ROWS, .section = SGT_SECTION_##s \
@@ -101,8 +101,8 @@ static void show_progress(void *ctx, const sgt_metrics *m, uint64_t steps, uint6
     sgt_progress_update(ctx, m->step + 1, steps, first, facts);
 }
 
-/* Start the progress bar's clock when the backend is open. The time before that must not lower the
- * displayed rate, because the process may have waited for another process to release the run's
+/* Start the clock of the progress bar, once the backend is open. The time before that must not
+ * lower the displayed rate: the process may have waited until another process released the run's
  * folder. */
 static void start_clock(void *ctx, const sgt_backend *b)
 {
@@ -112,7 +112,8 @@ static void start_clock(void *ctx, const sgt_backend *b)
 
 static void show_line(void *ctx, const char *line) { sgt_progress_line(ctx, line); }
 
-/* Format a loss with enough digits to compare losses, for example 14927, 10.79 or 0.0123. */
+/* Format a loss with as many digits as are needed for comparisons, for example 14927, 10.79 or
+ * 0.0123. */
 static const char *format_loss(char *buf, size_t n, double loss)
 {
     double x = loss < 0 ? -loss : loss;
@@ -120,8 +121,8 @@ static const char *format_loss(char *buf, size_t n, double loss)
     return buf;
 }
 
-/* Print a line such as "loss: 10.79 → 5.47 (mean of the last 20 steps), validation 5.61 (1.87
- * bits per byte)". Bits per byte are printed only if the vocabulary is known. */
+/* Print a line such as "loss: 10.79 → 5.47 (mean of the last 20 steps), validation 5.61 (1.870 bits
+ * per byte)". Bits per byte are omitted if the vocabulary is unknown. */
 static void print_losses(const sgt_train_losses *l)
 {
     char first[32], mean[32], val[32], bits[48] = "", since[48] = "", of[48] = "";
@@ -183,7 +184,8 @@ static void print_end(const sgt_training_result *r)
         sgt_put_line(stdout, "checkpoint: %s", sgt_printable(path, sizeof path, r->checkpoint));
 }
 
-/* Print one JSON object with the members of the log's last line and the results of the run. */
+/* Print a JSON object that has all fields of the last line of the log, and the results of the
+ * run. */
 static int print_json(const sgt_training_result *r, sgt_error *err)
 {
     json_t *doc = r->last ? json_loads(r->last, 0, NULL) : NULL,
@@ -207,7 +209,7 @@ static int print_json(const sgt_training_result *r, sgt_error *err)
     return sgt_print_json(doc, JSON_REAL_PRECISION(9), err);
 }
 
-/* ---- --estimate-memory and --self-check: print results without training ---- */
+/* ---- --estimate-memory and --self-check ---- */
 
 static int on_cuda(const sgt_train_estimate *e) { return strcmp(e->device, "cuda") == 0; }
 
@@ -283,9 +285,10 @@ static json_t *paths_json(const sgt_cuda_device *d, const sgt_cuda_versions *lib
     return json_pack("{s:s, s:o, s:o}", "device", d->name, "libraries", versions, "paths", paths);
 }
 
-/* Run --self-check: test every path of the CUDA backend (a path is, for example, one kind of
- * attention), even if the cache folder has results of earlier tests. Store the results there and
- * print them. Return the exit code, which is 1 if a path failed or no path could be tested. */
+/* Run --self-check: test every path of the CUDA backend. (A path is, for example, one
+ * implementation of attention.) Paths are tested again even if the cache folder has results of
+ * earlier tests. Store the new results in the cache folder, and print them. Return the exit code,
+ * which is 1 if a path has failed or no path could be tested. */
 static int check_paths(const char *cache, const sgt_stop *stop)
 {
     sgt_error err, why;
@@ -315,8 +318,8 @@ static int check_paths(const char *cache, const sgt_stop *stop)
 typedef struct reading {
     sample_lines file;
     sgt_examples *e;
-    /* allocated sizes in elements. room: of the array e->starts; learnt_room: of the array
-     * e->learnt */
+    /* `room` is the number of elements allocated for the array e->starts, and `learnt_room` that
+     * for e->learnt */
     size_t room, learnt_room;
 } reading;
 
@@ -357,13 +360,14 @@ static int read_example(void *ctx, const json_t *line)
                                                       : "\"prompt\" is missing or not a string");
 }
 
-/* Read a file of examples for sgt_train_options.examples. Each line is {"prompt": TEXT,
- * "completion": TEXT}. Other keys and blank lines are ignored. If a line is wrong, returns
- * SGT_EFORMAT; the message names the file and the line.
+/* Read a JSONL file of examples (see sgt_train_options.examples). Each line is {"prompt": TEXT,
+ * "completion": TEXT}. Other keys and blank lines are ignored. If a line is invalid, return
+ * SGT_EFORMAT with a message that names the file and the line.
  *
- * The texts are normalized and tokenized with the vocabulary next to the model at `model`, which
- * has `vocab` ids, or with GPT-2's if `model` is NULL. An example has the prompt's tokens, the
- * completion's tokens and the end-of-text id. An empty prompt is replaced by the end-of-text id. */
+ * The texts are normalized and tokenized with the vocabulary in the folder of the model at `model`,
+ * which has `vocab` ids, or with GPT-2's vocabulary if `model` is NULL. An example consists of the
+ * prompt's tokens, the completion's tokens and the end-of-text id. An empty prompt is replaced with
+ * the end-of-text id. */
 static int read_examples(const char *path, const char *model, uint32_t vocab, sgt_examples *e,
                          sgt_error *err)
 {
@@ -392,21 +396,21 @@ static int read_examples(const char *path, const char *model, uint32_t vocab, sg
     return rc;
 }
 
-/* ---- comparing the vocabularies of data and model ---- */
+/* ---- vocabularies of data and model ---- */
 
-/* Check that the vocabulary next to the model at `path` agrees with that of the data. Training
- * calls this function through sgt_train_options.vocabulary. Return 1 if the vocabularies agree, 0
- * if they differ, or a negative SGT_E*. If they agree, set bytes[i] to the number of text bytes of
- * id i, for i < n. If `path` is NULL, there is no model to compare with: return 1, and set `bytes`
- * from the data's vocabulary. */
+/* Compare the vocabulary in the folder of the model at `path` with the vocabulary of the data.
+ * Training calls this function through sgt_train_options.vocabulary. Return 1 if the vocabularies
+ * agree, 0 if they differ, or a negative SGT_E*. If they agree and `bytes` is not NULL, set
+ * bytes[i] to the length in bytes of the text of id i, for i < n. If `path` is NULL, there is no
+ * model to compare with: return 1, and set `bytes` from the vocabulary of the data. */
 static int compare_vocabulary(const char *path, const char *tokenizer, uint64_t fingerprint,
                               uint32_t *bytes, uint32_t n, sgt_error *err)
 {
     sgt_vocab *v = NULL, *data = NULL;
     int rc = path ? sample_vocab_beside(&v, path, 0, "", err)
                   : sample_vocab_of_data(&v, NULL, fingerprint, n, err);
-    /* SGT_EUSAGE means that no vocabulary lies next to the model. Nothing can be compared then, so
-     * assume that the vocabularies agree */
+    /* SGT_EUSAGE means that the model's folder has no vocabulary. There is nothing to compare, so
+     * assume that the vocabularies agree. */
     if (rc < 0) return path && rc == SGT_EUSAGE ? 1 : rc;
     int same = !path || !fingerprint || sgt_vocab_fingerprint(v) == fingerprint;
     if (!same) rc = sample_vocab_of_data(&data, tokenizer, fingerprint, 0, err);
@@ -419,8 +423,9 @@ static int compare_vocabulary(const char *path, const char *tokenizer, uint64_t 
 
 /* ---- the command line ---- */
 
-/* If the message in *err is about an option in the --config file ("--NAME: ..."), prefix it with
- * the file and the line. `text` is the file's content. */
+/* If the message in *err is about an option in the --config file (it then begins with "--NAME"),
+ * put the file's path and the line number in front of the message. `text` is the content of the
+ * file. */
 static void name_line(sgt_error *err, const char *text)
 {
     char key[64];
@@ -432,7 +437,8 @@ static void name_line(sgt_error *err, const char *text)
     sgt_fail(err, err->code, "%s: line %zu: %s", o.config, line, err->text);
 }
 
-/* Read the --config file. Options on the command line override those in the file. */
+/* Read the file given with --config. Options on the command line take precedence over options in
+ * the file. */
 static void read_config(void)
 {
     sgt_error err;
@@ -453,8 +459,8 @@ static void read_config(void)
     if (rc < 0) exit(sgt_report_failure(&program, &err));
 }
 
-/* Parse the command line. Exit with a usage error if options exclude each other; the table of
- * options cannot express this. */
+/* Parse the command line. Exit with a usage error if mutually exclusive options are given, because
+ * the table of options cannot express that. */
 static void parse_options(int argc, char **argv)
 {
     sgt_error err;
@@ -472,8 +478,8 @@ static void parse_options(int argc, char **argv)
         sgt_usage(&program, "--resume-or-start: not together with --force");
     s.batch_auto = s.given[SGT_SET_BATCH] && s.batch == SGT_DEFAULT_COUNT;
     if (o.config) read_config();
-    /* Clear the `given` flag of --batch-size if its value is `auto`. A resumed run then keeps the
-     * batch size that it chose at its start, instead of choosing a new one */
+    /* With `--batch-size auto`, clear the option's `given` flag. A resumed run then keeps the batch
+     * size that was chosen at its start, instead of choosing another one. */
     if (s.batch_auto) s.given[SGT_SET_BATCH] = 0;
     if (sgt_config_check(&s, &err) < 0) sgt_usage(&program, "%s", err.text);
     sgt_take_cpu(&program, s.cpu);
@@ -487,7 +493,7 @@ static int run(sgt_train_options *options)
     sgt_progress_keep_last(options->ctx);
     int rc = sgt_train(&s, options, &r, &err);
     sgt_progress_end(options->ctx);
-    /* print the results even if saving failed after the last step, because they are complete */
+    /* print the results even if saving failed after the last step: training itself is complete */
     int ended = rc == SGT_OK || rc == SGT_ESTOPPED || r.steps == s.steps;
     if (sgt_ranks_first(options->ranks) && ended) {
         if (!o.json && !o.quiet) print_end(&r);
@@ -497,8 +503,9 @@ static int run(sgt_train_options *options)
     return sgt_ranks_close(options->ranks, &program, rc, &err);
 }
 
-/* If a launcher started several ranks, connect to the other ranks. Ranks above 0 then print
- * nothing. With --estimate-memory, only find out how many ranks there are. Return the exit code. */
+/* If a launcher has started several ranks, connect to the other ranks, and make all ranks except
+ * rank 0 print nothing. With --estimate-memory, only find out how many ranks there are. Return the
+ * program's exit code, which is SGT_EXIT_OK on success. */
 static int join_ranks(sgt_train_options *options)
 {
     sgt_error err;
@@ -521,8 +528,8 @@ int main(int argc, char **argv)
     char *cache = sgt_cache_folder();
     char *command = sgt_command_line(program.name, argc, argv);
     sgt_stop *stop = sgt_catch_signals();
-    /* ignore a failure: without the handler, reading a truncated shard ends the program instead of
-     * giving an error */
+    /* ignore a failure to install the handler: the only loss is that reading a truncated shard
+     * kills the process with SIGBUS instead of returning an error */
     sgt_loader_guard_sigbus(NULL);
     parse_options(argc, argv);
     if (s.device != SGT_DEVICE_CPU) sgt_search_wheels();
