@@ -34,7 +34,7 @@ static const sgt_option table[] = {
      .help = "number of shards that --verify reads at the same time", .given = &threads_given},
     {.name = "Several sets"},
     {"compare", 0, SGT_OPT_FLAG, &compare, NULL,
-     .help = "check whether A and B contain the same tokens, and show the first difference"},
+     .help = "check whether A and B contain equal token sequences; show the first difference"},
     {"export", 0, SGT_OPT_WORD, &o.layout, "megatron|nanogpt|npy",
      .help = "convert set A for Megatron-LM, nanoGPT or OLMo-core; the files in OUT are the same "
              "as those that sgt-tokenize --shards would write",

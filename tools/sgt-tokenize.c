@@ -34,7 +34,7 @@ static struct {
 static const sgt_option table[] = {
     {.name = "Input"},
     {"format", 0, SGT_OPT_WORD, &t.format, "auto|text|jsonl",
-     "input format: text, JSONL (one document per line), or recognized by name and content (auto)",
+     "input format; auto recognizes it by name and content; jsonl has one document per line",
      .def = "auto"},
     {"field", 0, SGT_OPT_TEXT, &t.field, "NAME",
      "JSONL field or Parquet column with the text; a.b is field b of the object a", .def = "text"},
@@ -94,7 +94,7 @@ static const sgt_option table[] = {
      "number of CPU threads; the output is the same for any number", .def = "all available cores",
      .min = 1, .max = 1024},
     {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "auto|plain|avx2|avx512|amx",
-     "highest CPU instruction level to use", .def = "auto"},
+     "most advanced CPU instruction set to use", .def = "auto"},
     {"rank", 0, SGT_OPT_COUNT, &o.rank, "I",
      "rank of this process, counted from 0, if several processes share the work",
      .def = "the launcher's, or 0", .min = 0, .max = 999999, .given = &o.rank_given},
