@@ -51,14 +51,15 @@ static int ask(void *library, int *version, int *devices, sgt_error *err)
 
 int sgt_cuda_driver_ask(int *version, int *devices, sgt_error *err)
 {
-    /* error message, not reported because a machine without a CUDA driver is normal */
+    /* The dynamic linker's error message. It is not shown to the user, because a machine without a
+     * CUDA driver is normal. */
     char why[384];
     void *library = sgt_library_open("libcuda.so.1", RTLD_NOW | RTLD_LOCAL, why, sizeof why);
     if (!library)
         return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA driver: libcuda.so.1 was not found");
     int rc = ask(library, version, devices, err);
-    /* On success, keep the library loaded. Loading and initializing it again would be slow, and the
-     * CUDA runtime needs it next. */
+    /* On success, keep the library loaded, because the CUDA runtime needs it next, and loading and
+     * initializing it again would be slow. */
     if (rc < 0) dlclose(library);
     return rc;
 }

@@ -1,13 +1,13 @@
-/* cuda_driver.h: asks the driver whether CUDA can be used on this machine. It needs neither CUDA's
- * headers nor its libraries. So it can be called first, and its error message can name the
- * component that is missing.
+/* cuda_driver.h: functions that ask the driver whether CUDA can be used on this machine. They need
+ * neither CUDA's headers nor its libraries. A program can therefore call them before it uses CUDA,
+ * and get an error message that names the missing component.
  *
  *     int version, devices;
  *     if (sgt_cuda_driver_ask(&version, &devices, &err) < 0) ...; // "no CUDA driver: ..."
  *     if (sgt_cuda_driver_serves(version, CUDART_VERSION, &err) < 0) ...;
  *     if (sgt_cuda_device_serves("NVIDIA H200", 9, 0, &err) < 0) ...;
  *
- * Each function returns 0, or SGT_EUNSUPPORTED with a message of one line. Any thread may call
+ * Each function returns 0, or SGT_EUNSUPPORTED with a one-line message in *err. Any thread may call
  * these functions. */
 #ifndef SGT_CUDA_DRIVER_H
 #define SGT_CUDA_DRIVER_H
@@ -24,8 +24,8 @@ extern "C" {
 int sgt_cuda_driver_ask(int *version, int *devices, sgt_error *err);
 
 /* Check that a driver for CUDA version `version` can run a program built with CUDA version
- * `runtime`. This requires that the program's major version is not newer than the driver's. If
- * `version` is 0 (unknown), the check succeeds. */
+ * `runtime`. Both numbers have the form 12040 for CUDA 12.4. The check fails if the program's major
+ * version is newer than the driver's. It succeeds if `version` is 0 (unknown). */
 int sgt_cuda_driver_serves(int version, int runtime, sgt_error *err);
 
 /* Check that the device's compute capability, major.minor, is at least 8.0, the lowest for which

@@ -7,10 +7,11 @@
  *     uint64_t draw = sgt_dropout_draw(step, layer, SGT_DROP_PROJ);
  *     x[c] *= sgt_dropout_factor(seed, draw, sgt_dropout_element(row, t, c, T, C), 0.1f);
  *
- * `row` is the row within the step, counted over all its micro-steps and ranks. If a micro-step has
- * B rows over all n ranks, micro-step m holds rows m*B .. m*B + B-1, and rank i has rows m*B + i,
- * m*B + i + n, ... `step` counts the updates begun since the run began, including those skipped
- * because of an overflow. A site is a place in the model where dropout is applied. There are four:
+ * `row` is the index of a row among all rows of the step, over all of its micro-steps and ranks. If
+ * a micro-step has B rows, divided among n ranks, micro-step m consists of rows m*B .. m*B + B-1,
+ * of which rank i computes rows m*B + i, m*B + i + n, ... `step` counts the updates begun since the
+ * run began, including those skipped because of an overflow. A site is a place in the model where
+ * dropout is applied. There are four:
  *   SGT_DROP_EMBED      wte + wpe, before block 0 (layer 0)       out = factor * (wte + wpe)
  *   SGT_DROP_ATTENTION  probabilities after the softmax           out_i = sum_j factor_ij p_ij v_j
  *   SGT_DROP_PROJ       attention's output projection with its bias, before the residual addition
@@ -28,28 +29,29 @@ typedef enum sgt_dropout_site {
     SGT_DROP_FCPROJ
 } sgt_dropout_site;
 
-/* Return the number of the element in column c at position t of row `row`. This is its index among
- * all activations of the step, of shape (rows, T, C). For embeddings and both projections, the
- * dropout factor is drawn from this number. */
+/* Return the element number of the activation in column c at position t of row `row`: its index in
+ * an array (rows, T, C) of all rows of the step. The dropout factors of the embeddings and of both
+ * projections are functions of this number. */
 SGT_EVERYWHERE uint64_t sgt_dropout_element(uint64_t row, uint64_t t, uint64_t c, uint64_t T,
                                             uint64_t C)
 {
     return (row * T + t) * C + c;
 }
 
-/* Return the element number of an attention probability: that of query i and key j in head h of row
- * `row`. It is the index of the probability in an array (rows, H, T, T) for all rows of the step,
- * with the last dimension padded to a multiple of 4. Therefore keys 4n .. 4n + 3 of a query share
- * one random draw. */
+/* Return the element number of the attention probability of query i and key j in head h of row
+ * `row`. It is the probability's index in an array (rows, H, T, T) of all rows of the step, whose
+ * last dimension is padded to a multiple of 4, so that keys 4n .. 4n + 3 of a query share one
+ * random draw. */
 SGT_EVERYWHERE uint64_t sgt_dropout_attention_element(uint64_t row, uint64_t h, uint64_t i,
                                                       uint64_t j, uint64_t H, uint64_t T)
 {
     return ((row * H + h) * T + i) * ((T + 3) / 4 * 4) + j;
 }
 
-/* Return the half of Philox's 128-bit counter that is the same for all elements of a tensor. The
- * other half is derived from the element number. `layer` must be at most 4095, and `step` below
- * 2^48. */
+/* Dropout's random numbers are those that Philox, a counter-based generator, computes from a
+ * 128-bit counter. Return the half of the counter that is the same for all elements of a tensor in
+ * a step. The other half is derived from the element number. `layer` must be at most 4095, and
+ * `step` below 2^48. */
 SGT_EVERYWHERE uint64_t sgt_dropout_draw(uint64_t step, uint32_t layer, uint32_t site)
 {
     return step << 16 | (uint64_t)layer << 4 | site;
@@ -66,8 +68,8 @@ SGT_EVERYWHERE uint32_t sgt_dropout_limit(float rate)
     return below + ((float)below < exact);
 }
 
-/* Return a bit mask of the kept elements among the four elements from `element` on: bit i is set if
- * element + i is kept. `element` must be a multiple of 4. */
+/* Return a bit mask that tells which of the elements `element` .. `element` + 3 dropout keeps: bit
+ * i is set if `element` + i is kept. `element` must be a multiple of 4. */
 SGT_EVERYWHERE uint32_t sgt_dropout_kept(uint64_t seed, uint64_t draw, uint64_t element,
                                          uint32_t limit)
 {
@@ -77,11 +79,11 @@ SGT_EVERYWHERE uint32_t sgt_dropout_kept(uint64_t seed, uint64_t draw, uint64_t 
     return kept;
 }
 
-/* Return the factor by which kept elements are multiplied, rounded to float32. */
+/* Return 1/(1 - rate) in float32, the factor by which dropout multiplies elements that it keeps. */
 SGT_EVERYWHERE float sgt_dropout_keep(float rate) { return 1 / (1 - rate); }
 
-/* Write the dropout factors (0 or 1/(1 - rate)) of the four elements from `element` on. `element`
- * must be a multiple of 4. */
+/* For each i from 0 to 3, set factor[i] to the dropout factor, 0 or 1/(1 - rate), of element number
+ * `element` + i. `element` must be a multiple of 4. */
 SGT_EVERYWHERE void sgt_dropout_four(float factor[4], uint64_t seed, uint64_t draw,
                                      uint64_t element, float rate)
 {

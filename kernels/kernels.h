@@ -5,11 +5,11 @@
  *     k->layernorm(out, mean, rstd, x, w, b, rows, C, 1e-5f);
  *
  * All arrays are row-major float32 unless stated otherwise, and "+=" means that the kernel adds to
- * the output. Kernels run on the calling thread, allocate nothing and cannot fail. The backend
+ * the output. Kernels run on the calling thread, allocate nothing and cannot fail. The caller
  * divides the work of a kernel into tiles, whose borders do not depend on the number of threads. So
  * the number of threads does not change a single bit of the results. kernels/ref defines the
- * results: it has the same signatures, in plain C with sums in double. Rows need not be aligned. No
- * kernel reads or writes outside the stated shapes. */
+ * results: its functions have the same signatures, and are plain C with sums in double. Rows need
+ * not be aligned. No kernel reads or writes outside the stated shapes. */
 #ifndef SGT_KERNELS_H
 #define SGT_KERNELS_H
 
@@ -37,9 +37,10 @@ typedef struct sgt_adamw {
 /* Parameters of the random numbers that stochastic rounding uses. Each random number is a pure
  * function of (seed, draw, element). */
 typedef struct sgt_random {
-    /* draw: result of sgt_moments_draw(step) (kernels/moments.h) */
+    /* seed: the run's random seed; draw: result of sgt_moments_draw(step) (kernels/moments.h) */
     uint64_t seed, draw;
-    /* number of the first element in the kernel's array; the number of element i is first + i */
+    /* number of the first element of the kernel's array, as an index into all parameters of the
+     * model; element i of the array has the number first + i */
     uint64_t first;
 } sgt_random;
 
@@ -55,9 +56,10 @@ typedef struct sgt_sgd {
 /* Parameters of dropout. sgt_dropout_factor (dropout.h) gives the factor of each element: 0 for
  * elements that are dropped, 1/(1 - rate) for the others. */
 typedef struct sgt_dropout {
-    uint64_t seed, draw; /* draw: result of sgt_dropout_draw(step, layer, site) */
-    /* number (dropout.h) of the first element in the kernel's array; the number of element i is
-     * first + i */
+    /* seed: the run's random seed; draw: result of sgt_dropout_draw(step, layer, site) */
+    uint64_t seed, draw;
+    /* element number (dropout.h) of the first element of the kernel's array; element i of the array
+     * has the number first + i */
     uint64_t first;
     float rate;
 } sgt_dropout;
@@ -66,7 +68,8 @@ typedef struct sgt_dropout {
  * number is a pure function of (seed, draw, element). */
 typedef struct sgt_normals {
     uint64_t seed, draw;
-    /* number of the first element in the kernel's array; the number of element i is first + i */
+    /* element number of the first random number to compute; out[i] is the number of element first +
+     * i */
     uint64_t first;
     float sigma;
 } sgt_normals;
@@ -84,7 +87,7 @@ typedef struct sgt_kernels {
 
     /* Add the gradients of the embeddings, in ascending order of i, for columns c0 <= c < c1:
      *   dwte[ids[i]][c] += dout[i][c]   dwpe[i % T][c] += dout[i][c]   dout (n, C)
-     * Return by how much the sum of squares of dwte has grown in these columns. */
+     * Return the increase of the sum of the squares of dwte's elements in these columns. */
     double (*embed_backward)(float *dwte, float *dwpe, const int32_t *ids, const float *dout,
                              size_t n, size_t T, size_t C, size_t c0, size_t c1);
 
@@ -100,7 +103,8 @@ typedef struct sgt_kernels {
                                const float *y, const float *w, const float *b, size_t n, size_t C,
                                float eps);
 
-    /* Gradients of LayerNorm, where xhat = (x - mean)*rstd and dL/dx is the gradient of its input:
+    /* Backward pass of LayerNorm, where xhat = (x - mean)*rstd and dL/dx is the gradient of the
+     * loss with respect to the input x:
      *   dx += dL/dx   dw += sum_i dout*xhat   db += sum_i dout
      *   dx, dout, x (n, C); dw, db (C) */
     void (*layernorm_backward)(float *dx, float *dw, float *db, const float *dout, const float *x,
@@ -122,8 +126,8 @@ typedef struct sgt_kernels {
 
     /* Normally distributed random numbers: out[i] = sigma sqrt(-2 ln u) cos(2 pi v), or with sin
      * instead of cos if d->first + i, the element's number, is odd. u and v are uniform random
-     * numbers from Philox, of which one draw serves four successive elements. All CPU levels give
-     * the same bits. */
+     * numbers from the generator Philox. One call to Philox gives the random numbers for four
+     * successive elements. All CPU levels give the same bits. */
     void (*normals)(float *out, size_t n, const sgt_normals *d);
 
     /* Causal attention of one head in one sequence, with the scores s_ij = scale q_i.k_j:
@@ -146,15 +150,15 @@ typedef struct sgt_kernels {
                                const float *k, const float *v, size_t ld, size_t T, size_t D,
                                float scale, const sgt_dropout *drop, const int32_t *start,
                                float *scratch);
-    /* Return a number of floats of scratch memory that suffices for the forward and for the
-     * backward pass. */
+    /* Return the size, in floats, of the scratch memory that `attention` and `attention_backward`
+     * need. */
     size_t (*attention_scratch)(size_t T, size_t D);
 
     /* Loss of a softmax classifier, used only if sgt_head_run does not support the head (see
      * sgt_head_possible).
-     *   loss_i = logsumexp(logits_i) - logits_i[target_i]
-     *   logits_i := (softmax(logits_i) - onehot(target_i)) * scale in place; columns V..ld become 0
-     *   logits (n, V) with row stride ld >= V; the last row, too, must have ld columns
+     *   loss_i = logsumexp(logits_i) - logits_i[target_i] logits_i := (softmax(logits_i) -
+     *   onehot(target_i)) * scale in place; columns V .. ld - 1 become 0 logits (n, V) with row
+     *   stride ld >= V; the last row, too, must have ld columns
      * A row whose target is negative is ignored: its loss and its gradient are 0. If `scale` is 0,
      * only the loss is computed, and the logits are not changed. If a logit is NaN or +inf, the
      * loss is NaN. */
@@ -187,26 +191,29 @@ typedef struct sgt_kernels {
 
     void (*add)(float *x, const float *y, size_t n); /* x += y */
     double (*sum_squares)(const float *x, size_t n); /* sum x^2, accumulated in double */
-    /* Update n parameters p by the formula at sgt_adamw. If `copy` is not NULL, also store the new
-     * parameters there in bfloat16, rounded as by to_bf16. */
+    /* Update n parameters p by the formula at sgt_adamw. If `copy` is not NULL, also convert the
+     * new parameters to bfloat16, as to_bf16 does, and store them in `copy`. */
     void (*adamw)(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a,
                   uint16_t *copy);
     /* Update n parameters p like `adamw`, but with moments m and v that are stored in bfloat16. The
-     * new moments are computed in float32, and p is updated from them. Then they are stored with
-     * stochastic rounding (kernels/moments.h). */
+     * new moments are computed in float32, and p is updated with these float32 values. After that,
+     * the moments are rounded to bfloat16 at random (stochastic rounding, kernels/moments.h) and
+     * stored. */
     void (*adamw_bf16)(float *p, uint16_t *m, uint16_t *v, const float *g, size_t n,
                        const sgt_adamw *a, const sgt_random *r, uint16_t *copy);
     void (*sgd)(float *p, float *m, const float *g, size_t n, const sgt_sgd *o);
 } sgt_kernels;
 
-const sgt_kernels *sgt_kernels_ref(void); /* the table of kernels/ref, which defines the results */
-/* Return the table for the CPU level that sgt_cpu() reports. Every level's table has all
- * kernels. */
+/* Return the table of the reference kernels (kernels/ref), which define what every kernel
+ * computes. */
+const sgt_kernels *sgt_kernels_ref(void);
+/* Return the table for the CPU level (an instruction set, such as AVX2) that sgt_cpu() reports. The
+ * table of every CPU level contains all kernels. */
 const sgt_kernels *sgt_kernels_cpu(void);
-/* Return the table for the CPU level that sgt_cpu() reports. If the CPU multiplies bfloat16, in AMX
- * tiles or in AVX-512 vectors, the table has attention in bfloat16. This attention rounds all
- * operands of its matrix products to bfloat16: queries, keys, values, dout, probabilities and score
- * gradients. Everything else in it stays float32. */
+/* Return the table for the CPU level that sgt_cpu() reports. If the CPU can multiply bfloat16
+ * numbers, in AMX tiles or in AVX-512 vectors, attention in this table uses bfloat16: it rounds all
+ * operands of its matrix products to bfloat16, that is, queries, keys, values, dout, probabilities
+ * and score gradients. All other values in attention stay float32. */
 const sgt_kernels *sgt_kernels_bf16(void);
 /* Return the table for one CPU level (such as AVX2), for tests and benchmarks. Return NULL if this
  * machine does not support the level, or if --cpu excludes it. */
@@ -217,15 +224,16 @@ const sgt_kernels *sgt_kernels_level(int level);
  * C (m, n) = op(A) op(B) [+ bias (n)] [+ C], where op(X) is X or its transpose. lda, ldb and ldc
  * are the row strides, in elements, of the matrices as they are stored. The product is cut into
  * tiles, each of which one thread computes. The terms of an element of C are added in the order of
- * k, wherever the tiles begin. Therefore the result does not depend on the number of threads. A run
- * opens an OpenMP parallel region, so sgt_gemm_run must be called from serial code.
+ * k, wherever the tiles begin. Therefore the result does not depend on the number of threads.
+ * sgt_gemm_run opens an OpenMP parallel region, so it must be called from outside any parallel
+ * region.
  *
  * If `bf16` is set, A and B are bfloat16 (uint16_t). Each multiplication is exact, and sums, bias
  * and C are float32. */
 typedef struct sgt_gemm_shape {
     size_t m, n, k; /* each at least 1 */
-    /* trans_a = 1: A is stored as (k, m), else as (m, k); trans_b = 1: B is stored as (n, k), else
-     * as (k, n) */
+    /* trans_a: 1 if A is stored as (k, m), 0 if A is stored as (m, k); trans_b: 1 if B is stored as
+     * (n, k), 0 if B is stored as (k, n) */
     int trans_a, trans_b;
     size_t lda, ldb, ldc;
     int bias;       /* add bias[n] to each row */
@@ -235,7 +243,8 @@ typedef struct sgt_gemm_shape {
     /* Scratch memory of sgt_gemm_scratch(threads) bytes, SGT_ARENA_ALIGN-aligned, which the caller
      * owns. Plans whose products never run at the same time may share it. */
     void *scratch;
-    int squares; /* 1: each run also sums the squares of the elements of C, for sgt_gemm_squares */
+    /* 1: each run also adds up the squares of C's elements, for sgt_gemm_squares; 0: it does not */
+    int squares;
 } sgt_gemm_shape;
 
 typedef struct sgt_gemm sgt_gemm;
@@ -250,31 +259,31 @@ void sgt_gemm_run(const sgt_gemm *g, const void *a, const void *b, const float *
  * memory bandwidth unused. A single core can use most of the memory bandwidth. If all cores did
  * this work before or after the matrix product, most of them would only wait for memory.
  *
- * The work is cut into shares of some tens of microseconds each. While the matrix product runs,
- * every second thread first takes shares and then tiles of the product. The other threads first
- * take tiles. A thread that finds no tile left takes shares until the last tile is complete. Shares
- * begin in ascending order. When sgt_gemm_run_beside returns, all shares that have begun are
- * complete, but some may not have begun. */
+ * The work is cut into shares, which take some tens of microseconds each. While the matrix product
+ * runs, every second thread first takes shares of the work and then tiles of the product. The other
+ * threads first take tiles. A thread that finds no tile left takes shares until the last tile is
+ * complete. Shares begin in ascending order. When sgt_gemm_run_beside returns, all shares that have
+ * begun are complete, but some may not have begun. */
 typedef struct sgt_beside {
     void (*share)(void *of, size_t i);
     void *of;
-    /* next: index of the next share that no thread has begun, which is also the number of shares
-     * begun; count: number of all shares */
+    /* next: index of the first share of the work that no thread has begun, and so the number of
+     * shares that have begun; count: total number of shares */
     size_t next, count;
 } sgt_beside;
 
 void sgt_gemm_run_beside(const sgt_gemm *g, const void *a, const void *b, const float *bias,
                          float *c, sgt_beside *w);
-/* Complete the shares below index `end` that have not begun, with `threads` threads. Call it only
- * while no matrix product is running. */
+/* Do all shares of the work with an index below `end` that have not begun, with `threads` threads.
+ * Call it only while no matrix product is running. */
 void sgt_beside_finish(sgt_beside *w, size_t end, int threads);
 /* Return the sum of the squares of all elements of C that the last run wrote. The plan must have
  * `squares` set. The squares are computed and partly summed in float32, so the result is infinite
- * if an element of C exceeds 1.8e19. It does not depend on the number of threads. */
+ * if an element of C exceeds 1.8e19. The result does not depend on the number of threads. */
 double sgt_gemm_squares(const sgt_gemm *g);
 void sgt_gemm_free(sgt_gemm *g);
-/* Return 1 if the CPU multiplies bfloat16 with AVX512-BF16, or in AMX tiles that Linux lets the
- * process use; else 0. */
+/* Return 1 if the CPU can multiply bfloat16 numbers, with AVX512-BF16 or in AMX tiles that Linux
+ * lets the process use. Otherwise return 0. */
 int sgt_gemm_has_bf16(void);
 size_t sgt_gemm_scratch(int threads);
 
@@ -283,14 +292,14 @@ size_t sgt_gemm_scratch(int threads);
  * whose operands fit in its L2 cache. The measurement takes 10 to 100 ms. */
 double sgt_gemm_peak(int bf16, int threads);
 
-/* name of this matrix-product library, under which checkpoints and reports record it */
+/* text by which checkpoints and reports record that sgt's own matrix products were used */
 #define SGT_GEMM_LIBRARY "own matrix products"
 
 /* Compute a matrix product directly from its definition, with sums in double. */
 void sgt_gemm_ref(const sgt_gemm_shape *s, const void *a, const void *b, const float *bias,
                   float *c);
 
-/* ---- The head with its loss ----
+/* ---- The head (the matrix product that gives the logits) and its loss ----
  *
  *   logits (n, V) = x w', x (n, C), w (V, C)
  *   loss_i = logsumexp(logits_i) - logits_i[target_i], 0 for a target < 0
@@ -299,19 +308,19 @@ void sgt_gemm_ref(const sgt_gemm_shape *s, const void *a, const void *b, const f
  * If `scale` is 0, dx and dw are not computed. x and w are float32 or bfloat16, as in the matrix
  * products. x32 is x before it was rounded to that format.
  *
- * sgt_head_run keeps only some of the logits in memory at a time. It returns the sum of squares of
- * the new dw, or 0 if dw is not computed. It opens OpenMP parallel regions. The results do not
- * depend on the number of threads. */
+ * sgt_head_run keeps only some of the logits in memory at a time. The function returns the sum of
+ * squares of the new dw, or 0 if dw is not computed. It opens OpenMP parallel regions. The results
+ * do not depend on the number of threads. */
 typedef struct sgt_head {
     size_t n, V, C; /* n: largest number of rows in a run */
     int bf16, threads;
     void *memory; /* memory of sgt_head_memory bytes, aligned to SGT_ARENA_ALIGN */
-    /* scratch memory of sgt_gemm_scratch(threads) bytes; it may be shared with plans of matrix
-     * products that do not run at the same time */
+    /* scratch memory of sgt_gemm_scratch(threads) bytes; matrix products that never run at the same
+     * time as the head may use the same memory */
     void *scratch;
-    /* Array of n elements, or NULL if not requested. sgt_head_run sets a row's element to 1 if no
-     * logit of the row is larger than that of its target, else to 0. The elements of rows with an
-     * ignored target are not changed. */
+    /* Array of n flags, one for each row, or NULL if the caller does not need them. sgt_head_run
+     * sets a row's flag to 1 if no logit of the row is larger than the logit of the row's target,
+     * else to 0. It does not change the flags of rows whose target is negative. */
     uint8_t *greedy;
 } sgt_head;
 

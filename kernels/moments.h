@@ -1,8 +1,8 @@
 /* moments.h: defines how AdamW's moments are rounded to bfloat16: up or down at random, with
  * probabilities that make the expected value exact (stochastic rounding; Gupta et al., "Deep
  * learning with limited numerical precision", ICML 2015). Rounding to nearest would not work: if
- * each step changes a moment by less than half of the distance to the next bfloat16 number, it
- * would always be rounded back and never change.
+ * each step changes a moment by less than half of the distance to the next bfloat16 number, the
+ * moment would be rounded back each time and never change.
  *
  *     uint32_t key = sgt_moments_key(seed, sgt_moments_draw(step), element);
  *     uint32_t random = sgt_moments_random(key, element);
@@ -17,26 +17,27 @@
 #include "loader/base/philox.h"
 #include "kernels/dropout.h"
 
-/* Return the half of Philox's 128-bit counter that is the same for all elements of an update. In
- * dropout's counters, this half contains a site: the place in the model where dropout is applied.
- * Here the site is one that dropout never uses, so the random numbers are independent of
- * dropout's. */
+/* The random numbers come from Philox, which computes them from a 128-bit counter. Return the half
+ * of the counter that is the same for all elements of an update. In dropout's counters, this half
+ * contains a site: the place in the model where dropout is applied. The counter here contains a
+ * site that dropout never uses, so that the random numbers are independent of dropout's. */
 SGT_EVERYWHERE uint64_t sgt_moments_draw(uint64_t step)
 {
     return sgt_dropout_draw(step, 0, SGT_DROP_FCPROJ + 1);
 }
 
-/* Return the key from which the random bits of an element are hashed. All elements whose numbers
- * have the same upper 32 bits have the same key. So one call to Philox serves 2^32 successive
- * elements. */
+/* Return the key for sgt_moments_random, which hashes the key and an element's number to random
+ * bits. All elements whose numbers have the same upper 32 bits have the same key. So one call to
+ * Philox serves 2^32 successive elements. */
 SGT_EVERYWHERE uint32_t sgt_moments_key(uint64_t seed, uint64_t draw, uint64_t element)
 {
     return sgt_philox(seed, element >> 32, draw).x[0];
 }
 
-/* Return 32 random bits for an element: a hash of its number and its key. A call to Philox for each
- * element would take longer than the update itself. The constants are those of Wellons' "lowbias32"
- * (2018), in which every output bit depends on all input bits with almost no bias. */
+/* Return 32 random bits for an element: a hash of the element's number and the key. A hash is used
+ * because a call to Philox for each element would take longer than the update itself. The constants
+ * are those of Wellons' "lowbias32" (2018), in which every output bit depends on all input bits
+ * with almost no bias. */
 SGT_EVERYWHERE uint32_t sgt_moments_random(uint32_t key, uint64_t element)
 {
     uint32_t x = (uint32_t)element ^ key;

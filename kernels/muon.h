@@ -53,7 +53,7 @@ typedef struct sgt_muon_shape {
     /* memory of sgt_muon_memory bytes, aligned to SGT_ARENA_ALIGN; plans that never run at the same
      * time may share it */
     void *memory;
-    void *scratch; /* scratch memory for matrix products, as in sgt_gemm_shape */
+    void *scratch; /* scratch memory for matrix products, as described at sgt_gemm_shape */
 } sgt_muon_shape;
 
 /* The scalars lr, decay and grad_scale of an update, as in the formula at the top of this file. */

@@ -18,8 +18,9 @@
 #define SGT_OUTLIER_STEPS 128
 
 typedef struct sgt_outliers {
-    /* number of steps added to the history so far, not counting skipped ones; step i of these,
-     * counted from 0, is at index i % SGT_OUTLIER_STEPS of `loss` and `norm` */
+    /* number of steps that were added to the history since the run began (skipped steps are not
+     * added); the i-th step that was added, counted from 0, is at index i % SGT_OUTLIER_STEPS of
+     * `loss` and `norm` */
     uint64_t taken;
     uint64_t spikes; /* steps skipped so far */
     double loss[SGT_OUTLIER_STEPS], norm[SGT_OUTLIER_STEPS];

@@ -28,12 +28,12 @@ typedef struct sgt_cudnn_attention sgt_cudnn_attention;
 
 typedef struct sgt_cudnn_attention_options {
     sgt_cuda_type type; /* SGT_BF16 or SGT_F16 */
-    /* D: a multiple of 8, up to 128; T: at least 2. B, H and D are at least 1, and B*T is at most
-     * 2^30. */
+    /* B sequences of T tokens, with H heads of D columns each. T >= 2; D is a multiple of 8, up to
+     * 128; B and H are at least 1, and B*T is at most 2^30. */
     size_t B, T, H, D;
     float scale; /* 1/sqrt(D) */
-    /* 1: results have the same bits each time, which makes the workspace larger by about 2*B*H*T*T
-     * bytes; 0: results may vary */
+    /* 1: results have the same bits in each run, which takes about 2*B*H*T*T more bytes of
+     * workspace; 0: the last bits of results may differ from run to run */
     int deterministic;
 } sgt_cudnn_attention_options;
 
@@ -42,7 +42,8 @@ typedef struct sgt_cudnn_attention_options {
  * support the type, head size or length. */
 int sgt_cudnn_attention_open(sgt_cudnn_attention **out, const sgt_cudnn_attention_options *o,
                              sgt_error *err);
-/* Free the attention. This waits for the device, because cuDNN does. `a` may be NULL. */
+/* Free `a`, which may be NULL. The call waits for the device, because cuDNN waits when its objects
+ * are freed. */
 void sgt_cudnn_attention_close(sgt_cudnn_attention *a);
 
 /* Return the size in bytes of the workspace, which both passes may share. It holds the memory that
@@ -52,8 +53,9 @@ void sgt_cudnn_attention_close(sgt_cudnn_attention *a);
 size_t sgt_cudnn_attention_workspace(const sgt_cudnn_attention *a);
 
 /* Set the workspace's sums of dQ to 0. Call it before each backward pass, unless cuDNN's kernels
- * clear the sums themselves. NVIDIA's frontend relies on that from cuDNN 9.6 on. We do so only if a
- * self-check, which first fills the workspace with NaN, has confirmed it. */
+ * clear the sums themselves. NVIDIA's own frontend assumes that the kernels of cuDNN 9.6 and newer
+ * do. We assume it only if a self-check, which fills the workspace with NaN before a backward pass,
+ * has confirmed it. */
 void sgt_cudnn_attention_clear(const sgt_cudnn_attention *a, sgt_cuda_stream s, void *workspace);
 
 /* Enqueue the kernels of the forward or backward pass on the stream and return. The calls allocate

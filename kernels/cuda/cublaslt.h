@@ -20,8 +20,8 @@
 extern "C" {
 #endif
 
-/* An algorithm, as opaque bytes of the library. They may be saved to a file and used again with the
- * same version of the library. */
+/* An algorithm of the library, as opaque bytes. A program may save the bytes to a file, and use
+ * them again with the same version of the library. */
 struct sgt_lt_algo {
     uint64_t data[8];
 };
@@ -38,7 +38,7 @@ struct sgt_lt_result {
 /* A test defines SGT_LT_TYPES to compare these types with those of cublasLt.h. */
 #ifndef SGT_LT_TYPES
 typedef struct sgt_lt_context *sgt_lt_handle;
-/* describes a matrix product: types, transposes and epilogue */
+/* description of a matrix product: types, transposes and epilogue */
 typedef struct sgt_lt_desc_opaque *sgt_lt_desc;
 typedef struct sgt_lt_layout_opaque *sgt_lt_layout; /* a matrix's layout */
 typedef struct sgt_lt_preference_opaque *sgt_lt_preference;
@@ -92,8 +92,9 @@ enum {                                       /* cublasLtMatmulPreferenceAttribut
 };
 
 /* cublasLtReductionScheme_t, a uint32_t used as a bit set. The library may split the sum over k
- * among blocks (split-K), so that each block has partial sums of D. Each bit stands for a way to
- * combine them. The library uses only ways whose bits the caller sets. */
+ * among blocks (split-K), so that each block computes partial sums of D's elements. Each bit allows
+ * one method of adding up these partial sums. The library uses only methods whose bits the caller
+ * sets. */
 enum {
     SGT_LT_REDUCTION_NONE = 0,
     /* partial sums are added to D itself, one after another, in D's type */

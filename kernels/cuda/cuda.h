@@ -31,47 +31,51 @@ typedef enum sgt_cuda_type { SGT_F32, SGT_BF16, SGT_F16 } sgt_cuda_type;
 typedef struct CUstream_st *sgt_cuda_stream; /* cudaStream_t */
 
 /* Results and factors that the kernels of a training step exchange. They are in device memory, so
- * that the host need not wait for results. The caller sets all to 0 at first, except
- * growth_interval and the fields of the loss scale. */
+ * that the host need not wait for results. Before the first step, the caller sets all fields to 0,
+ * except growth_interval and the fields that a resumed run restores, such as loss_scale. */
 typedef struct sgt_cuda_control {
     float lr; /* learning rate, set by sgt_cuda_begin_update */
-    /* factor for the gradient of each target's loss, about 1/(number of targets in a step). With
-     * it, gradients summed over the targets of a step are approximately means. Set by
-     * sgt_cuda_begin_micro_step. */
+    /* Factor by which the gradient of each target's loss is multiplied, about 1/(number of targets
+     * in a step), so that gradients summed over all targets of a step are approximately means.
+     * sgt_cuda_begin_micro_step sets the factor. */
     float micro_scale;
-    /* loss scale. It stays 1 if the precision needs none. Otherwise it is halved on overflow, and
-     * doubled after growth_interval steps without overflow. */
+    /* Loss scale. If the training precision needs no loss scale, it stays 1. Otherwise it is halved
+     * when a gradient overflows, and doubled after growth_interval steps without overflow. */
     float loss_scale;
-    float dlogits_scale;      /* scale of the logits' gradients: micro_scale * loss_scale */
-    uint32_t good_steps;      /* steps without overflow since loss_scale last changed */
-    uint32_t growth_interval; /* overflow-free steps until loss_scale doubles; 0: it is constant */
-    uint64_t step;            /* number of updates done */
-    uint64_t skipped;         /* number of updates skipped because of an overflow or a spike */
-    /* Sums over the current step so far. loss: sum of the losses; targets: number of targets that
-     * are not ignored. */
+    float dlogits_scale; /* scale of the logits' gradients: micro_scale * loss_scale */
+    uint32_t good_steps; /* steps without overflow since loss_scale last changed */
+    /* number of steps without overflow after which loss_scale is doubled; 0: loss_scale never
+     * changes */
+    uint32_t growth_interval;
+    uint64_t step;    /* number of updates done */
+    uint64_t skipped; /* number of updates skipped because of an overflow or a spike */
+    /* loss: sum of the losses of the current step so far; targets: number of targets that these
+     * losses belong to (ignored targets are not counted) */
     double loss, targets;
     /* sum of the squares of all gradients of the step. With several ranks, a single all-reduce sums
      * `loss`, `targets` and `squares`, so these must be adjacent. */
     double squares;
     double norm; /* norm of the averaged gradient, before clipping */
-    /* factor that turns sums of gradients into means and undoes loss_scale; Muon uses it */
+    /* factor that turns the summed gradients into means and undoes loss_scale; Muon multiplies
+     * gradients by mean_scale, the other optimizers by grad_scale */
     float mean_scale;
-    /* mean_scale, multiplied by the clipping factor if gradients are clipped; used by all
-     * optimizers except Muon */
+    /* mean_scale times the clipping factor, which is 1 if gradients are not clipped */
     float grad_scale;
-    int32_t found_inf; /* 1 if a gradient is infinite or NaN, so that this update is skipped */
-    double c1, c2;     /* AdamW's bias corrections for this update (see sgt_adamw) */
+    /* 1: this update is skipped, because a gradient is infinite or NaN; else 0 */
+    int32_t found_inf;
+    double c1, c2; /* AdamW's bias corrections for this update (see sgt_adamw) */
     /* results of the previous step, for the host to read */
     double last_loss, last_targets, last_norm;
     float last_loss_scale;
-    int32_t spike;   /* 1 if this update is skipped because of a spike; set by sgt_cuda_spikes */
+    /* 1: this update is skipped, because sgt_cuda_spikes has found a spike; else 0 */
+    int32_t spike;
     uint64_t spikes; /* number of updates skipped because of spikes */
 } sgt_cuda_control;
 
-/* The position of the current micro-step in the run. Dropout masks are a function of this position
- * and of the seed (kernels/dropout.h). It is in device memory, so that a captured CUDA graph uses
- * new masks each time it runs. Among all rows of the step, row b of this micro-step has the index
- * `row` + b*ranks: the rows are dealt to the ranks in turn. */
+/* Seed and position of the current micro-step in the run, of which dropout masks are a function
+ * (kernels/dropout.h). The struct is in device memory, so that a captured CUDA graph uses new masks
+ * each time it runs. The rows of a step are dealt to the ranks in turn: row b of this rank's
+ * micro-step is row `row` + b*ranks of the step. */
 typedef struct sgt_cuda_place {
     uint64_t seed, step;
     uint64_t row, ranks; /* ranks 0 means 1 */
@@ -79,16 +83,16 @@ typedef struct sgt_cuda_place {
 
 typedef struct sgt_cuda_dropout {
     const sgt_cuda_place *place;
-    /* number of elements in a row of the batch, T*C; not used for attention, which numbers its
-     * probabilities by H and T */
+    /* number of activations in a row of the batch, T*C; not used for dropout of attention
+     * probabilities, whose element numbers depend on H and T instead */
     uint64_t row_elements;
     uint32_t layer, site; /* site: an sgt_dropout_site */
     float rate;           /* probability with which an element is dropped; 0: no dropout */
 } sgt_cuda_dropout;
 
-/* out[i] = dropout(wte[ids[i]] + wpe[i % T])
+/* Add token and position embeddings: out[i] = dropout(wte[ids[i]] + wpe[i % T])
  *   out (n, C), ids (n), wte (V, C), wpe (>=T, C)
- * If drop is NULL, nothing is dropped, here and in all other kernels. */
+ * In this kernel and all others, `drop` = NULL means that nothing is dropped. */
 void sgt_cuda_embed(sgt_cuda_stream s, sgt_cuda_type type, void *out, const int32_t *ids,
                     const void *wte, const void *wpe, size_t n, size_t T, size_t C,
                     const sgt_cuda_dropout *drop);
@@ -100,7 +104,7 @@ void sgt_cuda_embed_sort(sgt_cuda_stream s, int32_t *sorted, int32_t *order, con
                          size_t V, size_t n, void *scratch);
 size_t sgt_cuda_embed_sort_scratch(size_t n);
 
-/* dwte[ids[i]] += dout[i], dwpe[i % T] += dout[i]
+/* Add the gradients of the embeddings: dwte[ids[i]] += dout[i], dwpe[i % T] += dout[i]
  *   dwte (V, C), dwpe (T, C) float; dout (n, C); sorted and order from sgt_cuda_embed_sort;
  *   scratch: sgt_cuda_embed_backward_scratch(n, C) bytes */
 void sgt_cuda_embed_backward(sgt_cuda_stream s, sgt_cuda_type type, float *dwte, float *dwpe,
@@ -108,8 +112,8 @@ void sgt_cuda_embed_backward(sgt_cuda_stream s, sgt_cuda_type type, float *dwte,
                              size_t n, size_t T, size_t C, void *scratch);
 size_t sgt_cuda_embed_backward_scratch(size_t n, size_t C);
 
-/* sum = x + dropout(y + bias). Then for each row of sum: mean, rstd = 1/sqrt(var + eps), and out =
- * (sum - mean)*rstd*w + b.
+/* sum = x + dropout(y + bias). Then compute, for each row of sum, its mean, rstd = 1/sqrt(var +
+ * eps), and out = (sum - mean)*rstd*w + b.
  *   x, y, sum, out (n, C); bias (C) of x's type; w, b (C) float; mean, rstd (n); sum may be x; bias
  *   and drop may be NULL
  * If y is NULL, the kernel normalizes x instead of sum, and does not write sum. Here and in
@@ -151,7 +155,8 @@ void sgt_cuda_cross_entropy(sgt_cuda_stream s, sgt_cuda_type type, void *dlogits
                             const void *logits, float *loss, const int32_t *targets, size_t n,
                             size_t V, size_t ld, const float *scale);
 
-/* Add the sum of the losses to c->loss, and the number of targets >= 0 to c->targets.
+/* Add the sum of the n elements of `loss` to c->loss, and the number of elements of `targets` that
+ * are not negative (ignored) to c->targets.
  *   loss, targets (n) */
 void sgt_cuda_loss_sum(sgt_cuda_stream s, sgt_cuda_control *c, const float *loss,
                        const int32_t *targets, size_t n);
@@ -164,15 +169,16 @@ size_t sgt_cuda_bias_backward_scratch(size_t n, size_t C);
 
 /* out = x * dropout factor
  *   n elements; out may be x; drop must not be NULL
- * The backward pass of dropout is the same computation, on the gradient. For embeddings, it runs in
- * place. For a residual branch, it writes to a different array, because the gradient of the sum is
- * still needed. */
+ * The backward pass of dropout applies the same kernel to the gradient. It works in place for the
+ * embeddings. For a residual branch, it writes to a different array, because the gradient of the
+ * residual sum is still needed. */
 void sgt_cuda_dropout_apply(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x,
                             size_t n, const sgt_cuda_dropout *drop);
 
-/* Start and end of each position's document, as positions counted from the start of the row. Both
- * arrays are (B, T), in device memory. The end is the start of the next document, or the row's
- * length. If each row is one document, attention takes NULL instead of this struct. */
+/* For each position, the start and the end of the document that contains it, both counted in
+ * positions from the start of the row. Both arrays are (B, T), in device memory. The end is the
+ * start of the next document, or T for the last document of a row. If each row is one document,
+ * attention takes NULL instead of this struct. */
 typedef struct sgt_cuda_documents {
     int32_t *start, *end;
 } sgt_cuda_documents;
@@ -190,7 +196,7 @@ typedef struct sgt_cuda_heads {
     int tf32;
     size_t B, T, H, D;
     float scale;
-    const sgt_cuda_dropout *drop;        /* dropout of probabilities; NULL: none */
+    const sgt_cuda_dropout *drop; /* dropout of the attention probabilities; NULL: no dropout */
     const sgt_cuda_documents *documents; /* NULL: each row is one document */
 } sgt_cuda_heads;
 
@@ -225,10 +231,10 @@ int sgt_cuda_attention_hopper_serves(sgt_cuda_type type, size_t D);
 void sgt_cuda_take_batch(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, const int32_t *batch,
                          size_t n, int32_t ignore);
 
-/* Begin a micro-step: set micro_scale, dlogits_scale and *place from the arguments, but not
- * place->ranks. The call launches a kernel that writes these values to device memory, where a
- * captured CUDA graph reads them. All micro-steps of a step must have the same micro_scale, because
- * their gradients are added up. */
+/* Begin a micro-step: set c->micro_scale, c->dlogits_scale and all fields of *place except `ranks`.
+ * The call launches a kernel that writes these values to device memory, where a captured CUDA graph
+ * reads them. All micro-steps of a step must have the same micro_scale, because their gradients are
+ * added up. */
 void sgt_cuda_begin_micro_step(sgt_cuda_stream s, sgt_cuda_control *c, sgt_cuda_place *place,
                                float micro_scale, uint64_t seed, uint64_t step, uint64_t row);
 
@@ -260,9 +266,9 @@ void sgt_cuda_grad_finish(sgt_cuda_stream s, sgt_cuda_control *c, float clip, fl
 void sgt_cuda_spikes(sgt_cuda_stream s, sgt_cuda_control *c, sgt_outliers *o, double z);
 
 /* Update the parameters p of a flat buffer by the formula at sgt_adamw, with lr, c1, c2 and
- * grad_scale from *c. Unless `copy` is NULL, also store p there, converted to `type`. If found_inf
- * or `spike` is set, change neither p nor `copy`. Even then, set g to 0 for the next step, unless
- * `keep` is set.
+ * grad_scale from *c. Unless `copy` is NULL, also convert the new p to `type` and store it in
+ * `copy`. If found_inf or `spike` is set, do not update p, m, v and `copy`. In either case, set g
+ * to 0 for the next step unless `keep` is set.
  *   p, m, v, g (n) float; copy (n); weight decay applies only to the first `decayed` elements */
 void sgt_cuda_adamw(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m, float *v,
                     float *g, size_t n, size_t decayed, int keep, const sgt_adamw *a,
@@ -274,10 +280,10 @@ void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, floa
                          float *g, size_t n, size_t decayed, int keep, const sgt_sgd *o,
                          const sgt_cuda_control *c);
 
-/* ---- Muon (kernels/muon.h): the kernels before and after its matrix products ---- */
+/* ---- Muon's update (kernels/muon.h), without its matrix products ---- */
 
-/* Update the momentum m, and replace the gradients g by the steps of Nesterov momentum, which Muon
- * then orthogonalizes:
+/* Update the momentum m, and replace the gradients g with the steps of Nesterov momentum, which
+ * Muon then orthogonalizes:
  *   g' = g*mean_scale   m = .95*m + .05*g'   g = .05*g' + .95*m
  *   m, g (n) float
  * If found_inf or `spike` is set, do nothing. */
@@ -297,21 +303,22 @@ size_t sgt_cuda_muon_scratch(size_t matrices);
 void sgt_cuda_muon_normalize(sgt_cuda_stream s, sgt_cuda_type type, void *x, const float *u,
                              const sgt_cuda_matrices *l, void *scratch);
 
-/* Set p = p*(1 - lr*decay) - lr*reach*x, with lr from *c. Unless `copy` is NULL, also store p
- * there, converted to `type`. If found_inf or `spike` is set, change neither p nor `copy`. Even
- * then, set g to 0 for the next step, unless `keep` is set.
+/* Set p = p*(1 - lr*decay) - lr*reach*x, with lr from *c, where `reach` is .2*sqrt(max(rows,
+ * columns)). Unless `copy` is NULL, also convert the new p to `type` and store it in `copy`. If
+ * found_inf or `spike` is set, change neither p nor `copy`. In either case, set g to 0 for the next
+ * step unless `keep` is set.
  *   p, g (float) and copy: arrays in which matrices are `stride` apart */
 void sgt_cuda_muon_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *g,
                           const void *x, const sgt_cuda_matrices *l, float decay, float reach,
                           int keep, const sgt_cuda_control *c);
 
-/* End a step: set `step`, `skipped` and the loss scale, save the step's results in the last_*
- * fields for the host, and set the sums `loss`, `targets` and `squares` to 0 for the next step. */
+/* End a step: update `step`, `skipped` and the loss scale, save the step's results in the fields
+ * last_* for the host, and set the sums `loss`, `targets` and `squares` to 0 for the next step. */
 void sgt_cuda_end_step(sgt_cuda_stream s, sgt_cuda_control *c);
 
-/* ---- the operations of the fused kernels, as separate kernels (--no-fuse) ---- */
+/* ---- separate kernels for the operations of fused kernels (--no-fuse) ---- */
 
-/* out = x, converted from float to `type`, for the parameters' working copies; n elements */
+/* Convert n floats: out = x, rounded to `type`. This makes the working copies of the parameters. */
 void sgt_cuda_convert(sgt_cuda_stream s, sgt_cuda_type type, void *out, const float *x, size_t n);
 
 /* out = x + y                                                      n elements; out may be x or y */
@@ -323,10 +330,10 @@ void sgt_cuda_add_bias(sgt_cuda_stream s, sgt_cuda_type type, void *x, const voi
                        size_t C);
 
 /* Multiply all n gradients by c->grad_scale, then set c->grad_scale to 1, so that the update does
- * not apply it again. Call this once per update. */
+ * not multiply by it again. Call this once per update. */
 void sgt_cuda_scale(sgt_cuda_stream s, sgt_cuda_control *c, float *g, size_t n);
 
-/* ---- attention with whole matrices (--attention naive), except batched matrix products ----
+/* ---- attention that stores all scores (--attention naive), without its matrix products ----
  *   forward    split_heads;  scores = q k^T;  causal_softmax;  drop_probs;  o = dropped v;
  *              join_heads of o
  *   backward   split_heads of dout;  dv = dropped^T do;  dprobs = do v^T;
@@ -342,8 +349,8 @@ void sgt_cuda_split_heads(sgt_cuda_stream s, const sgt_cuda_heads *a, void *q, v
 void sgt_cuda_join_heads(sgt_cuda_stream s, const sgt_cuda_heads *a, void *qkv, const void *q,
                          const void *k, const void *v);
 
-/* Replace scores s by probabilities p: p_ij is the softmax of scale s_ij over a_i <= j <= i, and 0
- * for all other j. a_i is the start of position i's document (documents->start), or 0 if
+/* Replace the scores s with probabilities p: p_ij is the softmax of scale s_ij over a_i <= j <= i,
+ * and 0 for all other j. a_i is the start of position i's document (documents->start), or 0 if
  * `documents` is NULL.
  *   scores (B, H, T, T) */
 void sgt_cuda_causal_softmax(sgt_cuda_stream s, const sgt_cuda_heads *a, void *scores);
@@ -353,7 +360,8 @@ void sgt_cuda_causal_softmax(sgt_cuda_stream s, const sgt_cuda_heads *a, void *s
 void sgt_cuda_drop_probs(sgt_cuda_stream s, const sgt_cuda_heads *a, void *out, const void *probs);
 
 /* ds_ij = scale p_ij (f_ij dp_ij - sum_k p_ik f_ik dp_ik), or 0 if j > i or j < a_i
- *   dprobs (B, H, T, T) holds dp and is replaced by ds; f: dropout factor, 1 without dropout */
+ *   dprobs (B, H, T, T): on entry dp, the gradients of the probabilities after dropout; on return
+ *   ds, the gradients of the scores. f_ij: dropout factor, 1 without dropout */
 void sgt_cuda_causal_softmax_backward(sgt_cuda_stream s, const sgt_cuda_heads *a, void *dprobs,
                                       const void *probs);
 

@@ -27,8 +27,9 @@ typedef void *sgt_cudnn_desc;                  /* cudnnBackendDescriptor_t */
 /* oldest supported version; 9.10.0 and 9.10.1 compute attention wrongly */
 #define SGT_CUDNN_OLDEST 91002
 
-/* Every cuDNN function that sgt uses: its result, its name without the prefix "cudnn", and its
- * arguments. Statuses and enumerations are int in C. */
+/* All cuDNN functions that sgt uses. Each line has the type of the result, the function's name
+ * without the prefix "cudnn", and the arguments. Status codes and enumerations are declared as
+ * int. */
 #define SGT_CUDNN_FUNCTIONS(X)                                                               \
     X(size_t, GetVersion, (void))                                                            \
     X(const char *, GetErrorString, (int status))                                            \

@@ -47,13 +47,13 @@ void sgt_cupti_close(sgt_cupti *p); /* p may be NULL */
  * nothing. */
 void sgt_cupti_push(const char *name);
 void sgt_cupti_pop(void);
-/* Begin a label: text that tells what a library's kernels compute, because their own names do not.
- * sgt_cupti_pop ends it. The kernels still belong to the enclosing range. `name` is not copied and
- * must stay valid. */
+/* Begin a label: text that tells what the kernels of a library compute, because the names of those
+ * kernels do not tell it. sgt_cupti_pop ends the label. The kernels still belong to the enclosing
+ * range. `name` is not copied and must stay valid. */
 void sgt_cupti_push_label(const char *name);
-/* Declare the cost of the work that is launched next: floating-point operations, and bytes of
- * memory traffic; 0: unknown. If the work consists of several kernels, all of its cost is
- * attributed to the first. */
+/* Declare the cost of the work that is launched next: its number of floating-point operations, and
+ * its memory traffic in bytes. 0 means unknown. If the work consists of several kernels, its entire
+ * cost is attributed to the first kernel. */
 void sgt_cupti_work(double flops, double bytes);
 
 typedef struct sgt_cupti_kernel {
@@ -69,13 +69,13 @@ typedef struct sgt_cupti_kernel {
 /* Begin a recording. */
 int sgt_cupti_begin(sgt_cupti *p, sgt_error *err);
 
-/* End the recording, after all work on the device has finished. Unless `show` is NULL, call it for
- * each kernel, copy and fill, sorted by device, stream and start. The strings that `show` receives
- * are valid only during the call. If records were lost, return SGT_EIO. */
+/* End the recording. All work on the device must have finished. Unless `show` is NULL, call `show`
+ * for each kernel, copy and fill, sorted by device, stream and start time. The strings that `show`
+ * receives are valid only during the call. If records were lost, return SGT_EIO. */
 int sgt_cupti_end(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_kernel *k), void *ctx,
                   sgt_error *err);
 
-uint32_t sgt_cupti_version(void); /* CUPTI's version; 0: CUPTI cannot be loaded */
+uint32_t sgt_cupti_version(void); /* Return CUPTI's version, or 0 if CUPTI cannot be loaded. */
 
 /* ---- our own declarations of the part of CUPTI that cupti.c uses, so that building needs no CUDA
  * header. tests/kernels/toolkit compares all of them with the toolkit's header. ---- */
@@ -99,14 +99,11 @@ enum { /* CUptiResult */
 enum { /* CUpti_ActivityKind */
        SGT_CUPTI_MEMCPY = 1,
        SGT_CUPTI_MEMSET = 2,
-       SGT_CUPTI_KERNEL = 10 /* KIND_CONCURRENT_KERNEL: recording does not serialize kernels */
+       SGT_CUPTI_KERNEL = 10 /* CUPTI's KIND_CONCURRENT_KERNEL, which does not serialize kernels */
 };
 enum { SGT_CUPTI_FLUSH_FORCED = 1 }; /* CUpti_ActivityFlag for a flush */
-enum { /* values of CUpti_CallbackDomain, and the callbacks of DOMAIN_RESOURCE that we use */
-       SGT_CUPTI_DOMAIN_RESOURCE = 3,
-       SGT_CUPTI_NODE_CREATED = 13,
-       SGT_CUPTI_NODE_CLONED = 20
-};
+/* values of CUpti_CallbackDomain, and the ids of the callbacks in DOMAIN_RESOURCE that we use */
+enum { SGT_CUPTI_DOMAIN_RESOURCE = 3, SGT_CUPTI_NODE_CREATED = 13, SGT_CUPTI_NODE_CLONED = 20 };
 /* directions of copies */
 enum { SGT_CUPTI_HOST_TO_DEVICE = 1, SGT_CUPTI_DEVICE_TO_HOST = 2, SGT_CUPTI_DEVICE_TO_DEVICE = 8 };
 

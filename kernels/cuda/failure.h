@@ -1,7 +1,7 @@
-/* failure.h: keeps the first CUDA failure until it is reported, with the name of the kernel that
- * was launched. runtime.cu and its replacement on the host (tests/kernels/host/runtime.cpp) use
- * these functions. Both define sgt_cuda_device_error, which failure.c calls, so failure.c itself
- * needs no CUDA.
+/* failure.h: functions that keep the message of the first CUDA failure, with the name of the kernel
+ * that was launched, until the failure is reported. runtime.cu and its replacement on the host
+ * (tests/kernels/host/runtime.cpp) use these functions. Both define sgt_cuda_device_error, which
+ * failure.c calls, so failure.c itself needs no CUDA.
  *
  *     sgt_cuda_note("cudaMemcpyAsync: %s", why);              // kept if it is the first
  *     return sgt_cuda_noted(err);                             // reported once, then forgotten */

@@ -24,8 +24,9 @@ extern "C" {
 #endif
 
 /* The operation that turns x into D. x is the matrix product, plus the old D if `accumulate` is
- * set. The library may round to D's type more than once: the matrix product before it adds the old
- * D, and x before the operation. On an H100, some algorithms of cuBLASLt 13.1 do so. */
+ * set. The library may also round intermediate results to D's type: the matrix product before the
+ * old D is added, and x before the operation. On an H100, some algorithms of cuBLASLt 13.1 round
+ * both. */
 typedef enum sgt_cuda_epilogue {
     SGT_EPILOGUE_NONE, /* D = x */
     /* D = x + bias; bias (n) has `out`'s type and is read */
@@ -39,8 +40,8 @@ typedef enum sgt_cuda_epilogue {
  * epilogue. op(X) is X or its transpose. */
 typedef struct sgt_cuda_gemm_shape {
     size_t m, n, k;
-    /* trans_a is 1 if A is stored as (k, m), 0 if as (m, k). trans_b is 1 if B is stored as (n, k),
-     * 0 if as (k, n). */
+    /* trans_a: 1 if A is stored as (k, m), 0 if A is stored as (m, k); trans_b: 1 if B is stored as
+     * (n, k), 0 if B is stored as (k, n) */
     int trans_a, trans_b;
     /* row strides of the arrays that hold A, B and D, in elements; aux has the row stride of D */
     size_t lda, ldb, ldd;
@@ -53,9 +54,9 @@ typedef struct sgt_cuda_gemm_shape {
     /* Number of multiprocessors that the library may use; its heuristics choose algorithms for this
      * number. The remaining multiprocessors are free for other kernels. 0: all multiprocessors. */
     int32_t multiprocessors;
-    /* number of matrix products that one call computes; 0 means 1. If it is above 1, there must be
-     * no epilogue. stride_a, stride_b and stride_d are the distances from one A, B or D to the
-     * next, in elements. */
+    /* number of matrix products that one call computes; 0 means 1. With more than one, the shape
+     * must have no epilogue, and stride_a, stride_b and stride_d are the distances in elements from
+     * one A, B and D to the next. */
     size_t batch;
     size_t stride_a, stride_b, stride_d;
 } sgt_cuda_gemm_shape;
@@ -68,20 +69,22 @@ typedef struct sgt_cuda_gemms sgt_cuda_gemms;
 typedef struct sgt_cuda_gemm sgt_cuda_gemm;
 
 typedef struct sgt_cuda_gemms_options {
-    /* The GPU's name. Algorithms are valid only for this GPU. The string is not used after open. */
+    /* Name of the GPU, the only GPU for which the chosen algorithms are valid. The string is not
+     * used after sgt_cuda_gemms_open returns. */
     const char *device;
-    /* 1: give the same bits each time. The library then splits sums over k only in reproducible
-     * ways. Algorithms are not chosen by time, because times differ from run to run. Instead,
-     * `choices` names the algorithm for each shape. For a shape that it lacks, use the first
-     * algorithm with correct results, in the order of the library's heuristics. */
+    /* 1: results must have the same bits in each run; 0: they may differ. With 1, the library
+     * splits sums over k only in reproducible ways, and algorithms are not chosen by time, because
+     * times differ from run to run. Instead, `choices` gives the algorithm for each shape. A shape
+     * that `choices` lacks gets the first algorithm with correct results, in the order of the
+     * library's heuristics. */
     int deterministic;
     /* Algorithms to use if `deterministic` is set: text from sgt_cuda_gemms_choices, of this or an
      * earlier run; NULL: none. Text for a different device or library version is ignored. The
      * string must stay valid until the last product is planned. */
     const char *choices;
     int unverified; /* 1: do not check the results of algorithms; 0: check them */
-    /* called for each algorithm that is rejected because its results are wrong, and for each matrix
-     * product whose algorithm is not checked because memory ran out */
+    /* function that is called for each algorithm that is rejected because its results are wrong,
+     * and for each matrix product whose algorithm could not be checked for lack of memory */
     sgt_notice notice;
     /* 1: time algorithms, and use the fastest; 0: use the first that the heuristics suggest */
     int timing;
@@ -100,13 +103,13 @@ const char *sgt_cuda_gemms_library(const sgt_cuda_gemms *g); /* "cuBLASLt 13.1.0
  * frees the text. */
 char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g);
 
-/* Choose an algorithm for a shape and set *out to the plan, which lives until close. Equal shapes
- * share one plan.
+/* Choose an algorithm for a shape and set *out to the plan, which is valid until
+ * sgt_cuda_gemms_close. Equal shapes share one plan.
  *
  * The call times and checks algorithms on the device, and waits for it. Until the call returns, it
  * uses device memory for operands and, for timing, `flush` bytes more. If there is not enough
- * memory for these, it uses the first algorithm of the heuristics, unchecked, and gives a notice
- * unless `unverified` is set.
+ * memory for this, the call chooses the first algorithm that the heuristics suggest, without
+ * checking it, and gives a notice unless `unverified` is set.
  *
  * Return SGT_EUNSUPPORTED if the library rejects the shape or has no algorithm for it, for instance
  * for this epilogue with these types. The caller can then fall back. Return another error if every
@@ -130,9 +133,9 @@ void sgt_cuda_gemm_run_mixed(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d,
                              const void *a, const void *b, float h, const void *onto);
 
 /* To check results, return what one element of D should be, in double. x is the element of the
- * matrix product. `onto`, `bias` and `aux` are the elements that belong to it; those that the shape
- * does not use are ignored. On entry, *off is the maximum error of x. On return, *off is the
- * maximum error of the result.
+ * matrix product. `onto`, `bias` and `aux` are the corresponding elements of the other operands;
+ * operands that the shape does not use are ignored. On entry, *off is the maximum error of x. On
+ * return, *off is the maximum error of the result.
  *
  * The result's error includes each rounding to D's type that the library may do before the last one
  * (see sgt_cuda_epilogue). The library may use the GPU's approximation of tanh, which has a

@@ -63,7 +63,7 @@ typedef struct sgt_nccl {
     /* to[i] = from[i] of rank `root`, for i < count. `to` may be `from`. */
     sgt_nccl_result (*broadcast)(const void *from, void *to, size_t count, sgt_nccl_type type,
                                  int root, sgt_nccl_comm comm, sgt_nccl_stream s);
-    /* operations up to group_end are launched together, as one */
+    /* begin a group: the operations up to group_end are launched together */
     sgt_nccl_result (*group_start)(void);
     sgt_nccl_result (*group_end)(void);
 } sgt_nccl;

@@ -30,19 +30,22 @@ typedef struct sgt_cuda_device {
     int major, minor; /* compute capability: 9, 0 */
     int multiprocessors;
     uint64_t memory, available; /* bytes: total; free at open */
-    /* CUDA versions that the driver supports and that the runtime has: 13000 is 13.0 */
+    /* driver: newest CUDA version that the driver supports; runtime: version of the CUDA runtime
+     * that this program is linked with; 13000 means 13.0 */
     int driver, runtime;
 } sgt_cuda_device;
 
 /* Select device `index` (0, or the local rank's) and fill *d. On failure, return SGT_EUNSUPPORTED
- * with one line: "no CUDA driver: ...", "no CUDA device", "the CUDA driver is for 12.4, this build
- * needs 13.0 (a newer driver)", "NAME is sm_61: this build needs sm_80 or newer", or the driver's
- * message. */
+ * with one line: "no CUDA driver: ...", "no CUDA device", "the CUDA driver supports CUDA 12.4, but
+ * this build needs 13.0 (install a newer driver)", "NAME is sm_61: this build needs sm_80 or
+ * newer", or the driver's message. */
 int sgt_cuda_device_open(sgt_cuda_device *d, int index, sgt_error *err);
 
 /* Allocate device memory, 256-byte aligned. If there is not enough memory, return SGT_ENOMEM. */
 int sgt_cuda_malloc(void **p, size_t bytes, sgt_error *err);
-void sgt_cuda_free(void *p); /* waits for the device; every free function accepts NULL */
+/* Free device memory, after waiting for the device. Every function in this file that frees
+ * something accepts NULL. */
+void sgt_cuda_free(void *p);
 int sgt_cuda_host_alloc(void **p, size_t bytes, sgt_error *err); /* pinned host memory */
 void sgt_cuda_host_free(void *p);
 
@@ -66,16 +69,16 @@ void sgt_cuda_zero(sgt_cuda_stream s, void *p, size_t bytes);
  * sgt_cuda_finish and sgt_cuda_event_finish wait for the device. sgt_cuda_elapsed_ms,
  * sgt_cuda_check and sgt_cuda_note_failure do not. Call none of these while a stream captures. */
 
-/* Wait until all work that was enqueued on s so far is done. Return an error of that work, if
- * any. */
+/* Wait until all work that was enqueued on s so far is done. If any of this work failed, return the
+ * error. */
 int sgt_cuda_finish(sgt_cuda_stream s, sgt_error *err);
 int sgt_cuda_event_finish(sgt_cuda_event e, sgt_error *err); /* wait until e is complete */
 /* Set *ms to the time in milliseconds between two events. Both events must be timed and
  * complete. */
 int sgt_cuda_elapsed_ms(float *ms, sgt_cuda_event from, sgt_cuda_event to, sgt_error *err);
 
-/* Return the first error that a launch or an asynchronous call left since the last check. This does
- * not wait. */
+/* Return the first error that a launch or an asynchronous call has left since the last check. The
+ * call does not wait for the device. */
 int sgt_cuda_check(sgt_error *err);
 /* Note that a call to another library (`what`) failed with error `code`. If it is the first failure
  * since the last check, the next check reports it. */
@@ -123,10 +126,11 @@ typedef struct sgt_cuda_counts {
     /* calls to sgt_cuda_event_finish that had to wait for their event */
     uint64_t event_waits;
     uint64_t copies, graph_runs;
-    uint64_t mallocs; /* allocations of device and pinned memory */
+    uint64_t mallocs; /* number of allocations of device memory and of pinned host memory */
 } sgt_cuda_counts;
 sgt_cuda_counts sgt_cuda_count(void);
-/* Count a launch that does not go through DEV_LAUNCH, that is, a launch by cuBLASLt or cuDNN. */
+/* Count a launch that cuBLASLt or cuDNN makes. (DEV_LAUNCH counts the launches of our own
+ * kernels.) */
 void sgt_cuda_count_launch(void);
 
 #ifdef __cplusplus
