@@ -1,5 +1,6 @@
-/* feed.h: delivers the files of a corpus as units of work, in order, and encodes units. Only one
- * thread at a time may use a feed. Any number of threads may encode, each a different unit.
+/* feed.h: reads the files of a corpus in order, delivers their text in units of work, and encodes
+ * units. Only one thread at a time may use a feed. Any number of threads may encode at the same
+ * time, each thread a different unit.
  *
  *     sgt_text_feed *f;
  *     sgt_text_feed_options o = {.reading = {.corpus = c, .o = options}, .piece = 1 << 18};
@@ -7,27 +8,30 @@
  *     while ((rc = sgt_text_feed_next(f, &unit, &err)) == 0) use(&unit);
  *     sgt_text_feed_close(f);
  *
- * A unit is what one thread tokenizes at a time: about 256 KiB of parts of documents, one after
- * another. A small document is one part. A large document is cut where no token crosses the cut, so
- * the ids of its parts, joined, are the ids of the document. What a part is depends on the format:
- * - Text: a document or a section of it. A cut may be within a line.
- * - JSONL: many lines. A cut is always between lines.
+ * A unit is the text that a thread tokenizes at a time: a list of parts, about 256 KiB in all. A
+ * small document is one part. A large document is cut into several parts, at offsets that no token
+ * crosses, so the ids of the document are the ids of its parts, joined. What a part holds depends
+ * on the format of the file:
+ * - Text: a document, or a section of a document. A cut may be inside a line.
+ * - JSONL: a block of many lines. Every cut is between two lines.
  * - Parquet: a page of rows.
  *
- * Before lines and pages are encoded, they are unfolded into one part per document
- * (sgt_unit_unfold).
+ * Before parts that hold lines or pages are encoded, they are unfolded, that is, replaced with one
+ * part per document (sgt_unit_unfold).
  *
- * Every part has an offset in its file's stream, and a run can begin at any part. The offset counts
- * bytes, after decompression if the file is compressed. In Parquet files, it is the index of a row.
+ * Every part begins at an offset in the stream of its file, and a resumed run can begin at any
+ * part. The offset is a number of bytes, counted after decompression if the file is compressed. In
+ * a Parquet file, it is the index of a row.
  *
- * If the split rule allows no cut in a long text (a mebibyte of one letter), the text is cut
- * between two tokens (bpe/bpe.h). Text is not cut at all if it is split by a pattern (PCRE2), or if
- * it is to be normalized and has neither white space nor only ASCII. More than 1 GiB of text
- * without a cut is an error. A JSONL line of more than 1 GiB counts as bad.
+ * If the split rule allows no cut in a long text (such as a mebibyte of one letter), the text is
+ * cut between two tokens (bpe/bpe.h). Text is not cut at all if the split rule is a PCRE2 pattern,
+ * or if the text is to be normalized, is not all ASCII, and contains no white space. More than 1
+ * GiB of text without a cut is an error. A JSONL line of more than 1 GiB is a bad line.
  *
- * If the end-of-text literal begins a document (--special eot), text is cut before the last literal
- * in it. As a result, a document that begins in the middle of a part also ends in that part. The
- * part after the cut begins with the literal, but its text begins after the literal. */
+ * With --special eot, each end-of-text literal (the text <|endoftext|>) begins a document, and text
+ * that was read is cut before the last literal in it. As a result, a document that begins in the
+ * middle of a part also ends in that part. The part after the cut begins with the literal, but the
+ * text of this part begins after the literal. */
 #ifndef SGT_FEED_H
 #define SGT_FEED_H
 
@@ -41,16 +45,17 @@
 
 /* ---- the literal end of text ---- */
 
-/* A literal such as <|endoftext|> in the text of documents. With --special eot, each literal begins
- * a document; otherwise it is ordinary text and is only counted. */
+/* A literal: the name of the end-of-text token, such as <|endoftext|>, written out in the text of a
+ * document. With --special eot, each literal begins a new document. Otherwise literals are ordinary
+ * text and are only counted. */
 typedef struct sgt_literal {
-    /* text of the literal, whose first byte must not occur again in it; NULL: search for no
-     * literal */
+    /* the characters of the literal; the first byte must not occur again in the literal. If NULL,
+     * no literal is searched for. */
     const char *text;
     int divides; /* 1: it begins a document */
 } sgt_literal;
 
-/* Return the number of occurrences of the literal in the n bytes at `text`. */
+/* Return the number of times that the literal *l occurs in the n bytes at `text`. */
 uint64_t sgt_literal_count(const sgt_literal *l, const uint8_t *text, size_t n);
 
 /* ---- units ---- */
@@ -59,31 +64,35 @@ uint64_t sgt_literal_count(const sgt_literal *l, const uint8_t *text, size_t n);
 typedef struct sgt_reading {
     const sgt_corpus *corpus;
     const sgt_tokenize_options *o;
-    /* Vocabulary that encodes the text. It also decides where long text may be cut between two
-     * tokens. NULL while a vocabulary is being trained, when long text is not cut in this way. */
+    /* Vocabulary with which the text is encoded. It also determines where long text may be cut
+     * between two tokens. While a vocabulary is being trained, it is NULL, and long text is not cut
+     * between tokens. */
     const sgt_vocab *vocab;
-    /* Rule that splits the text; NULL is GPT-2's. If `vocab` is set, the feed takes the rule from
-     * it. Documents are never cut if the rule is a PCRE2 pattern. */
+    /* Rule by which the text is split into pre-tokens; NULL: GPT-2's rule. If `vocab` is not NULL,
+     * the feed sets this field to the vocabulary's rule. If the rule is a PCRE2 pattern, the split
+     * rule allows no cuts inside a document. */
     const sgt_rule *rule;
     /* The feed sets all fields below. */
-    sgt_normalize normalize; /* normal form that text is converted to before it is split */
-    /* the end-of-text literal; if it begins documents, text is never cut inside it */
+    sgt_normalize normalize; /* Unicode normal form to which text is converted before it is split */
+    /* the end-of-text literal (text such as <|endoftext|>); if literals begin documents, text is
+     * never cut inside a literal */
     sgt_literal literal;
 } sgt_reading;
 
 /* Maximum number of parts that the feed reads into a unit. Without this limit, a unit would never
- * be full if all documents were empty. After unfolding, a unit may have more parts than this,
- * because a block of JSONL lines becomes one part per line. */
+ * be full if all documents were empty. A unit may have more parts after unfolding, which replaces a
+ * block of JSONL lines with one part per line. */
 #define SGT_UNIT_PARTS 4096
-/* number of spare bytes after a unit's text, which code may read and overwrite */
+/* number of additional bytes that are allocated after the text of a unit; code may read and
+ * overwrite these bytes */
 #define SGT_UNIT_PAD 32
-/* maximum number of ill-formed UTF-8 units whose positions the manifest lists */
+/* maximum number of ill-formed UTF-8 sequences whose positions are listed in the manifest */
 #define SGT_INVALID_LISTED 16
 
 typedef enum sgt_part_kind {
-    SGT_PART_TEXT,  /* a document of a text file, or a part of it */
-    SGT_PART_LINES, /* a block of complete JSONL lines, not yet divided into documents */
-    SGT_PART_PAGE,  /* rows of a Parquet page, not yet divided into documents */
+    SGT_PART_TEXT,  /* a document of a text file, or a section of a document */
+    SGT_PART_LINES, /* a block of complete JSONL lines, before it is divided into documents */
+    SGT_PART_PAGE,  /* rows of a Parquet page, before they are divided into documents */
     SGT_PART_LINE,  /* the document of one JSONL line */
     SGT_PART_ROW    /* the document of one Parquet row */
 } sgt_part_kind;
@@ -91,221 +100,247 @@ typedef enum sgt_part_kind {
 typedef struct sgt_part {
     sgt_part_kind kind;
     uint64_t file; /* index of the file in the corpus */
-    /* Range of the file's stream (source.h) that the part covers: from `offset` up to `end`, at
-     * which the next part begins. Counted in bytes or, in Parquet files, in rows. */
+    /* The range of the file's stream (source.h) that the part covers: from `offset` up to, but not
+     * including, `end`, at which the next part begins. In a Parquet file, these are indices of
+     * rows; in all other files, offsets in bytes. */
     uint64_t offset, end;
-    /* Hashes by which a resumed run checks that the file is unchanged.
+    /* Hashes with which a resumed run checks that the file has not changed.
      *
-     * hashed: number of bytes (Parquet: rows) before this part; if the part comes from a block of
-     *         lines or a page, before that block or page
-     * hash:   hash of these bytes
-     * block:  hash of only the complete hash blocks among them (source.h)
-     * all:    hash of the whole stream, if `closes` is 1 */
+     * hashed: number of bytes (in Parquet files, rows) before this part or, if the part comes from
+     *         a block of lines or a page, before that block or page
+     * hash:   hash of the first `hashed` bytes or rows of the file
+     * block:  hash of those of them that form complete hash blocks (source.h)
+     * all:    hash of the complete stream; set only if `closes` is 1 */
     uint64_t hashed, hash, block, all;
-    uint64_t raw; /* bytes of the file read from disk up to the part's end; used to show progress */
-    /* Range of the part's text in the unit: text[at ... at + length). In a text file, it ends where
-     * the part ends. A literal at the part's beginning may be left out. */
+    /* number of bytes of the file that have been read from disk up to the end of the part; used to
+     * show progress */
+    uint64_t raw;
+    /* The text of the part is the `length` bytes at offset `at` of the unit's `text`. If the part
+     * begins with a literal, the text may begin after the literal. In a text file, the text ends
+     * where the part ends. */
     size_t at, length;
-    /* The part's ids are ids[first_id ... first_id + ids) of the unit. In the first part of a
-     * document, they begin with the end-of-text id. */
+    /* The ids of the part are the `ids` elements of the unit's array `ids` that begin at index
+     * first_id. If the part is the first of its document, the end-of-text id comes first. */
     size_t first_id, ids;
-    /* first: 1 if a document begins with this part; last: 1 if it ends with this part. A part that
-     * only carries counts and positions belongs to no document: both are 0, and it has no text. */
+    /* first: 1 if the part is the first part of a document; last: 1 if it is the last part of a
+     * document. Otherwise these fields are 0. Both are also 0 in a part that belongs to no
+     * document: such a part has counts and positions, but no text. */
     int first, last;
-    int closes; /* 1 if this is the last part of its file */
+    int closes; /* 1 if this is the last part of its file; otherwise 0 */
     int split;  /* 0 training, 1 validation */
-    /* number of end-of-text literals in the part that are encoded as ordinary text */
+    /* number of end-of-text literals (<|endoftext|>) in the part that are encoded as ordinary
+     * text */
     uint64_t literals;
-    /* records: number of lines or rows that end in the part; 1 if the part is a single line, not
-     * yet unfolded, that is too long. bad: how many of these are bad and skipped. If a compressed
-     * file ends early because of damage, its last part has one more bad record. */
+    /* records: number of lines or rows that end in the part. Before unfolding, it is 0, or 1 if the
+     * part is a single line that is too long. bad: number of these lines or rows that are bad and
+     * were skipped. If the end of a compressed file is damaged, `bad` of the file's last part is 1
+     * more. */
     uint64_t records, bad;
     union {
         struct {
-            uint64_t invalid; /* number of ill-formed UTF-8 units in the part (utf8.h) */
+            uint64_t invalid; /* number of ill-formed UTF-8 sequences in the part (utf8.h) */
         } text;
         struct {
-            /* 1 + index, in the unit's `pages`, of the page that has the part's rows; 0 if no page
-             * could be read */
+            /* the page that holds the rows of the part, as an index into the unit's `pages` plus 1;
+             * 0 if no page could be read */
             size_t page;
         } page;
         struct {
-            /* number of lone surrogates in the line, each replaced by U+FFFD */
+            /* number of lone surrogates in the line, each of which was replaced with U+FFFD */
             uint64_t surrogates;
-            /* offset and length, in the unit's buffer `kept`, of the JSON text of the fields that
-             * --keep-fields copies from this document */
+            /* offset, in the unit's buffer `kept`, and length of the JSON text with the fields of
+             * this document that --keep-fields copies */
             size_t kept, kept_length;
         } line;
         struct {
-            /* index of the row in its file, by which its other columns are found (--keep-fields) */
+            /* index of the row in its file, with which --keep-fields finds the row in other
+             * columns */
             uint64_t number;
         } row;
     };
 } sgt_part;
 
-/* The JSONL line or Parquet row at which the run fails. It comes directly after the records of the
- * unit's last part. */
+/* The bad JSONL line or Parquet row at which the run fails. In the file, it directly follows the
+ * lines or rows of the unit's last part. */
 typedef struct sgt_bad_line {
-    /* file: index of the file; byte: position of the error in the line or string, from 1, or 0 if
-     * no single byte is wrong */
+    /* file: index of the file in the corpus. byte: position of the first invalid byte in the line
+     * or in the row's string, counted from 1; 0 if no single byte is invalid. */
     uint64_t file, byte;
-    const char *why; /* reason why the line or row is bad; NULL: the unit has no bad line or row */
+    /* reason why the line or row is bad; NULL if the run does not fail in this unit */
+    const char *why;
 } sgt_bad_line;
 
-/* Return the error for a bad line or row, whose number is `line` (from 1). */
+/* Set *err to the error for the bad line or row *b, and return its code. `line` is the number of
+ * the line or row in its file, counted from 1. */
 int sgt_bad_line_fail(const sgt_bad_line *b, const sgt_corpus *c, uint64_t line, sgt_error *err);
 
 typedef struct sgt_invalid_at {
     uint64_t file, offset;
 } sgt_invalid_at;
 
-/* A unit. All zeros is an empty one. */
+/* A unit: the text that a thread tokenizes at a time, and its ids. A unit that is all zeros is
+ * empty. */
 typedef struct sgt_unit {
     const sgt_reading *reading; /* settings of the feed that filled the unit */
     uint8_t *text;
-    size_t used, room; /* used: bytes used in `text`; room: bytes allocated for it */
-    /* parts: the unit's parts; folded: the parts as they were before blocks of lines and pages were
-     * divided into documents */
+    size_t used, room; /* number of bytes used in `text`, and number of bytes allocated */
+    /* parts: the parts of the unit. folded: after unfolding, the parts as they were before, when
+     * blocks of lines and pages were not yet divided into documents. */
     sgt_part *parts, *folded;
     size_t count, part_room, folded_room;
-    struct sgt_parquet_page *pages; /* Parquet pages to which parts of kind SGT_PART_PAGE refer */
+    /* Parquet pages that hold the rows of parts of the kind SGT_PART_PAGE */
+    struct sgt_parquet_page *pages;
     size_t page_count, page_room;
-    size_t unpacked; /* sum of the estimated uncompressed sizes in bytes of the rows in `pages` */
-    char *ids;       /* token ids of all parts, each as wide as the vocabulary's ids */
+    size_t unpacked; /* estimated total uncompressed size, in bytes, of the rows in `pages` */
+    char *ids;       /* token ids of all parts, 2 or 4 bytes each (sgt_vocab_width) */
     size_t id_count, id_room;
-    /* scratch buffer: for decoding JSON strings, and for text in which U+FFFD replaces ill-formed
-     * units */
+    /* temporary buffer in which JSON strings are decoded, or ill-formed UTF-8 is replaced with
+     * U+FFFD */
     uint8_t *scratch;
     size_t scratch_room;
-    /* JSON text of the fields that --keep-fields copies from the unit's JSONL lines (kept.h) */
+    /* JSON text of the fields that --keep-fields copies from the JSONL lines of the unit
+     * (kept.h) */
     char *kept;
     size_t kept_used, kept_room;
     sgt_normalizer normal; /* memory for normalizing text */
-    /* positions of the first ill-formed UTF-8 units in this unit, in order */
+    /* positions of the first ill-formed UTF-8 sequences in this unit, in order */
     sgt_invalid_at invalid[SGT_INVALID_LISTED];
     size_t invalid_count;
     sgt_bad_line bad;
 } sgt_unit;
 
-/* Allocate room for `bytes` bytes of text plus SGT_UNIT_PAD; the text is kept. */
+/* Make sure that the unit has room for `bytes` bytes of text, and SGT_UNIT_PAD more. The text that
+ * it holds is kept. */
 int sgt_unit_reserve(sgt_unit *u, size_t bytes, sgt_error *err);
-/* Allocate room for `bytes` bytes plus SGT_UNIT_PAD in the scratch buffer; its contents are
- * lost. */
+/* Make sure that the buffer u->scratch has room for `bytes` bytes, and SGT_UNIT_PAD more. The
+ * contents of the buffer may be lost. */
 int sgt_unit_reserve_scratch(sgt_unit *u, size_t bytes, sgt_error *err);
-/* Free the buffers that have become larger than most units need, so that the unit does not keep
- * their memory. */
+/* Free those buffers of the unit that are larger than most units need, so that their memory is not
+ * kept until the unit is freed. */
 void sgt_unit_trim(sgt_unit *u);
 void sgt_unit_free(sgt_unit *u);
 
-/* Unfold the unit: replace each part that holds lines or a page by one part per document, followed
- * by one part without a document for the remaining lines or rows. Text is decoded in place, and
- * blank lines are skipped. A document's position, which decides its split, is the offset in the
- * stream at which its line begins, or the number of its row.
+/* Unfold the unit: replace each part that holds a block of lines or the rows of a page with one
+ * part per document. If lines or rows remain after the last document, add a part without a document
+ * for them. Text is decoded in place, and blank lines are skipped. The split of a document is
+ * determined by its position: the offset in the stream at which its line begins, or the index of
+ * its row.
  *
- * The unit ends at the first bad line or row, which u->bad then describes. With --skip-bad, bad
- * lines and rows are only counted.
+ * At the first bad line or row, stop, remove everything after it from the unit, and describe it in
+ * u->bad. With --skip-bad, only count bad lines and rows.
  *
- * If the options say that literals begin documents (--special eot), each literal in a line or row
- * begins another document. A literal at the very beginning has no document before it. All documents
- * of one line or row have the same offset, and only the last of them advances `end`, so a resumed
- * run begins with the first of them. Without this option, the literals of each part are counted.
+ * With --special eot, each literal (<|endoftext|>) in the text of a line or row begins another
+ * document. If the text begins with a literal, there is no document before this literal. All
+ * documents of a line or row have the same offset, and `end` is advanced only in the part of the
+ * last of them, so a resumed run begins with the first of them. Without --special eot, the literals
+ * in each part are only counted.
  *
- * Any number of threads may call this, each with a different unit. */
+ * Any number of threads may call this function at the same time, each with a different unit. */
 int sgt_unit_unfold(sgt_unit *u, sgt_error *err);
 
-/* Add a record (a line or a row) to the unit. The record begins at `position` and ends before
- * `end`, both as in sgt_part.offset. *next is the part that begins after the last document.
+/* Add a record (a JSONL line or a Parquet row) to the unit. The record begins at offset `position`
+ * of the stream and ends before offset `end` (see sgt_part.offset). *next is a part that collects
+ * all records since the last document.
  *
- * If the record is good, `why` is NULL, and *next has the document's text: append *next to u, and
- * then empty it. If it is bad, `why` is the reason, and `byte` is as in sgt_bad_line. With
- * --skip-bad, a bad record is only counted in *next; otherwise, set u->bad and return 1. */
+ * If `why` is NULL, the record is good, and *next refers to its text: append *next to the parts of
+ * u, and reset *next. Otherwise the record is bad, `why` is the reason, and `byte` is the position
+ * of the error (see sgt_bad_line.byte). With --skip-bad, count the bad record in *next; without
+ * --skip-bad, set u->bad and return 1. */
 int sgt_unit_add_record(sgt_unit *u, sgt_part *next, uint64_t position, uint64_t end,
                         const char *why, uint64_t byte, sgt_error *err);
 
-/* A function that a thread calls for each part p of its unit. The n bytes at `text` are the part's
- * text, ready to encode: normalized, and with ill-formed UTF-8 replaced if the options say so. They
- * are valid until the function returns. Error messages need not name the file, because the caller
- * adds its path. */
+/* A function that a thread calls for each part of a unit, after unfolding. u: the unit. p: the
+ * part. text: the text of the part, n bytes, ready to be encoded: normalized, and with ill-formed
+ * UTF-8 replaced, if the options request this. These bytes are valid until the function returns.
+ * worker: the state of the thread. Error messages need not name the file, because the caller adds
+ * the path of the file. */
 typedef int sgt_part_work(void *worker, sgt_unit *u, sgt_part *p, const uint8_t *text, size_t n,
                           sgt_error *err);
 
-/* Unfold lines and rows into documents, and then call `work` for each part in order. Count the
- * ill-formed UTF-8 sequences, and record the positions of the first ones in u->invalid. */
+/* Unfold the unit (sgt_unit_unfold), and then call `work` for each part, in order. Count the
+ * ill-formed UTF-8 sequences in text files, and store the positions of the first ones in
+ * u->invalid. */
 int sgt_unit_work(sgt_unit *u, sgt_part_work *work, void *worker, sgt_error *err);
 
-/* Encode a part, and append its ids to the unit's ids. This function is an sgt_part_work, whose
- * `worker` here points to a pointer to the thread's sgt_encoder. */
+/* Encode the n bytes at `text`, the text of part p, and append the ids to u->ids. This function has
+ * the type sgt_part_work. `encoder` must point to a pointer to the thread's sgt_encoder. */
 int sgt_part_encode(void *encoder, sgt_unit *u, sgt_part *p, const uint8_t *text, size_t n,
                     sgt_error *err);
 
 /* ---- the feed ---- */
 
-/* Where a feed begins: at byte `offset` of the stream of file `file`, where an earlier run began a
- * part. `hashed`, `hash` and `block` are those of that part (sgt_part): if bytes before `offset`
- * must be read again, the first `hashed` of them must have the hash `hash`. `split` is the split of
- * the document that continues at `offset`. */
+/* Where a feed begins to read: at `offset` in the stream of the file with index `file`. A part of
+ * an earlier run must have begun at this offset, and `hashed`, `hash` and `block` are the fields of
+ * that part (sgt_part). If the feed must read bytes before the offset again, it checks that the
+ * first `hashed` bytes have the hash `hash`. `split` is the split of the document that continues at
+ * the offset. */
 typedef struct sgt_text_feed_from {
     uint64_t file, offset, hashed, hash, block, split;
 } sgt_text_feed_from;
 
 typedef struct sgt_text_feed_options {
     sgt_reading reading;
-    /* number of bytes of text per unit; a unit is longer only if its text cannot be cut */
+    /* number of bytes of text per unit; a unit has more text only if the text cannot be cut */
     size_t piece;
-    /* a second stop request, besides the one in the options: if either is set, waiting for a
-     * stream's next bytes ends with SGT_ESTOPPED */
+    /* Stop request in addition to the one in the options. If a stop is requested through either of
+     * them, waiting for more bytes of a stream ends with SGT_ESTOPPED. */
     const sgt_stop *cancel;
-    /* Text without any other cut point is cut between two tokens, but only if it has at least this
-     * many bytes. 0: 1 MiB. */
+    /* minimum size in bytes of text that is cut between two tokens if the split rule allows no cut
+     * in it; 0 means 1 MiB */
     size_t long_piece;
-    /* maximum length in bytes of text that has no cut point; longer text is an error; 0: 1 GiB */
+    /* maximum size in bytes of text in which no cut is found; more text is an error. 0 means 1
+     * GiB. */
     size_t extent;
-    /* Number of threads that encode; 0: one. The feed opens up to twice as many compressed or
-     * filtered files in advance. */
+    /* number of threads that encode; 0 means 1. The feed opens up to twice as many compressed or
+     * filtered files before they are needed. */
     size_t threads;
     sgt_text_feed_from from;
 } sgt_text_feed_options;
 
 typedef struct sgt_text_feed sgt_text_feed;
 
-/* Return the best number of bytes of text per unit for encoding. The output does not depend on this
- * number. */
+/* Return the number of bytes of text per unit with which encoding is fastest. The output does not
+ * depend on this number. */
 size_t sgt_text_feed_piece(void);
 
 /* Open a feed; *o is copied. */
 int sgt_text_feed_open(sgt_text_feed **out, const sgt_text_feed_options *o, sgt_error *err);
-/* Fill in the text and the parts of *u with the next unit. Return 0, or 1 at the end of the corpus,
- * or a negative SGT_E*. After an error, every further call returns the same error. */
+/* Read the next unit: set the text and the parts of *u. Return 0, or 1 at the end of the corpus, or
+ * a negative SGT_E* on failure. After a failure, every further call returns the same error. */
 int sgt_text_feed_next(sgt_text_feed *f, sgt_unit *u, sgt_error *err);
 void sgt_text_feed_close(sgt_text_feed *f);
 
-/* Return the split of a document: 0 training, 1 validation. The result depends only on the
- * arguments. name: name of the document's file. position: where the document begins in the file's
- * stream; for JSONL, where its line begins; if literals begin documents, where its literal begins;
- * 0 for a whole text file. */
+/* Return the split of a document: 0 for training, 1 for validation. The result depends only on the
+ * arguments. name: name of the file that holds the document. position: a number that identifies the
+ * document in the file: the offset at which its line (JSONL) or its literal (--special eot) begins,
+ * the index of its row (Parquet), or 0 for a complete text file. */
 int sgt_text_feed_split(const char *name, uint64_t position, double val_fraction);
 
 /* If all files of c are text files, make sure that neither split is empty. If no file falls into
- * the validation split and there are several, the one with the smallest hash is put there. If all
- * files fall into the validation split and val_fraction is less than 1, the one with the largest
- * hash is put into the training split, and the call returns 1. Of equal hashes, the first file is
- * chosen. The choice depends only on the names, so all ranks make the same one. */
+ * the validation split and there are several files, put the file with the smallest hash into that
+ * split. If all files fall into the validation split and val_fraction is less than 1, put the file
+ * with the largest hash into the training split, and return 1. Otherwise return 0. If several files
+ * have this hash, the first of them is chosen. The choice depends only on the names of the files,
+ * so all ranks choose the same file. */
 int sgt_text_feed_choose(sgt_corpus *c, double val_fraction);
 
-/* ---- checking that an input has not changed since a set was made ----
+/* ---- checking that inputs are unchanged ----
  *
- * An input is identified by a hash of what is tokenized: the bytes of its stream, after
- * decompression or from a filter. For Parquet, it is a hash of the metadata and the text column's
- * pages (sgt_parquet_hash). The feed hashes what it reads, so nothing is read twice. sources.jsonl
- * stores the hash of each file; the journal stores the hash of what was read of the current file.
+ * An input file is identified by a hash of its stream, that is, of the bytes that are tokenized,
+ * after decompression or from a filter. For a Parquet file, the hash covers the metadata and the
+ * pages of the text column (sgt_parquet_hash). The feed computes the hash while it reads the file,
+ * so the file is not read twice. sources.jsonl stores the hash of each file. The journal stores the
+ * hash of the bytes that have been read from the current file.
  *
- * A later run first compares each file's inode, size and time with those recorded when the inputs
- * were listed. (A hash of them is in sources.jsonl or, for a run to be resumed, in
- * .work/inputs.jsonl.) If they are equal, the file counts as unchanged. Otherwise the file is read
- * and hashed, and the run is refused if its hash differs. */
+ * A later run first compares the inode number, the size and the modification time of each file with
+ * those that the earlier run recorded when it listed the inputs. (They are recorded in
+ * sources.jsonl or, if the earlier run was interrupted, in .work/inputs.jsonl.) If all are equal,
+ * the file is assumed to be unchanged. Otherwise the file is read and hashed, and the later run
+ * fails if the hash differs. */
 
-/* Read a file, or only its first `length` bytes (Parquet: rows), and set *hash to their hash. If
- * the file is shorter than `length`, hash all of it. field: the Parquet column. */
+/* Read the first `length` bytes (in a Parquet file, rows) of the stream of the file f, and set
+ * *hash to their hash. If the stream is shorter than `length`, hash all of it. field: name of the
+ * column that is hashed in a Parquet file. */
 int sgt_same_hash(uint64_t *hash, const sgt_corpus_file *f, const char *field, uint64_t length,
                   const sgt_stop *stop, sgt_error *err);
 
