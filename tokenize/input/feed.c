@@ -1,6 +1,6 @@
-/* feed.c: cuts files into units of work, divides units into documents, and encodes documents,
- * depending on the file's format: text, JSONL or Parquet. It calls json_line.c and parquet_page.c
- * to find the documents in a JSONL line or a Parquet page. */
+/* feed.c: reads input files in units of work, divides units into documents, and encodes documents.
+ * How this is done depends on the format of the file: text, JSONL or Parquet. Functions of
+ * json_line.c and parquet_page.c find the documents in JSONL lines and Parquet pages. */
 #include "tokenize/input/feed.h"
 
 #include <inttypes.h>
@@ -18,37 +18,38 @@
 #include "tokenize/text/utf8.h"
 #include "tokenize/vocab/vocab.h"
 
-/* minimum size in bytes of text that is cut between two tokens (cut_long) if it has no other cut
- * point */
+/* minimum size in bytes of text that is cut between two tokens (cut_long) if the split rule allows
+ * no cut in it */
 #define LONG_PIECE ((size_t)1 << 20)
-/* maximum size in bytes of a line, and of text in which no cut point is found; longer ones are
- * errors */
+/* maximum size in bytes of a JSONL line, and of text in which no cut is found; a longer line is
+ * bad, and more text without a cut is an error */
 #define EXTENT ((size_t)1 << 30)
-/* bytes of text per unit of work, few enough that the text and its ids fit into a CPU's L2 cache */
+/* number of bytes of text per unit of work; small enough that the text and its ids fit into the L2
+ * cache of a CPU core */
 #define PIECE ((size_t)256 << 10)
-/* Buffers of a unit that are larger than this many bytes are freed after use; smaller ones are kept
- * for the next unit. A Parquet page, compressed plus uncompressed, usually fits. A new allocation
- * for it would take longer than decompressing it with lz4. */
+/* Size in bytes of the largest buffer that a unit keeps for reuse; a larger buffer is freed after
+ * use. The compressed and the uncompressed bytes of a Parquet page usually fit into this size.
+ * Allocating new memory for a page would take longer than decompressing the page with lz4. */
 #define LARGE ((size_t)4 << 20)
-/* Maximum number of files that are opened before they are needed. A filtered file needs two
- * descriptors, and the usual limit for a process is 1,024. */
+/* Maximum number of files that are opened before they are needed. The number is limited because a
+ * filtered file needs two descriptors, and a process may usually have only 1,024. */
 #define AHEAD 256
-/* maximum number of files for which a notice says that some of their bytes were skipped; further
- * such files are only counted */
+/* maximum number of notices that say that some bytes of a file were skipped; further files with
+ * skipped bytes are only counted */
 #define LEFT_SAID 5
 /* number of bytes that sgt_same_hash and read_again read at a time */
 #define CHUNK ((size_t)128 << 10)
 
 /* ---- the literal end of text ---- */
 
-/* Return 1 if the n bytes at `text` begin with the literal. */
+/* Return 1 if the n bytes at `text` begin with the literal *l; otherwise 0. */
 static int begins_with(const sgt_literal *l, const uint8_t *text, size_t n)
 {
     return l->text && n >= strlen(l->text) && !memcmp(text, l->text, strlen(l->text));
 }
 
-/* Return the offset of the last literal in the n bytes at `text`, or 0 if there is none. A literal
- * at offset 0 does not count. */
+/* Return the offset, from `text`, of the last literal in the n bytes at `text`. A literal at offset
+ * 0 is ignored. If there is no other literal, return 0. */
 static size_t last_literal(const sgt_literal *l, const uint8_t *text, size_t n)
 {
     const size_t bytes = strlen(l->text);
@@ -60,8 +61,8 @@ static size_t last_literal(const sgt_literal *l, const uint8_t *text, size_t n)
     return last;
 }
 
-/* Search for the literal's first byte with memchr: text has few such bytes, so this is faster than
- * memmem with the literal. */
+/* memchr searches for the first byte of the literal. This is faster than a search for the complete
+ * literal with memmem, because text has few such bytes. */
 uint64_t sgt_literal_count(const sgt_literal *l, const uint8_t *text, size_t n)
 {
     const uint8_t *end = text + n;
@@ -71,12 +72,13 @@ uint64_t sgt_literal_count(const sgt_literal *l, const uint8_t *text, size_t n)
     return count;
 }
 
-/* Return how many bytes a literal can extend past the end of text in which it begins: its length
- * minus 1, or 0 if there is no literal. */
+/* Return the maximum number of bytes of a literal that can be after the end of a text if the
+ * literal begins in this text: the length of the literal minus 1, or 0 if no literal is searched
+ * for. */
 static size_t literal_beyond(const sgt_literal *l) { return l->text ? strlen(l->text) - 1 : 0; }
 
-/* Return 1 if a literal begins in the n bytes at `text` but ends in the `more` bytes that follow
- * them. */
+/* Return 1 if a literal begins in the n bytes at `text` and ends in the `more` bytes that follow
+ * these bytes; otherwise 0. */
 static uint64_t is_across(const sgt_literal *l, const uint8_t *text, size_t n, size_t more)
 {
     const size_t beyond = literal_beyond(l), before = n < beyond ? n : beyond;
@@ -122,7 +124,7 @@ int sgt_unit_reserve_scratch(sgt_unit *u, size_t bytes, sgt_error *err)
     return SGT_OK;
 }
 
-/* Append a copy of *p to the unit's parts. Their number may exceed SGT_UNIT_PARTS. */
+/* Append a copy of *p to the parts of the unit. The number of parts may exceed SGT_UNIT_PARTS. */
 static int append_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
 {
     int rc =
@@ -131,8 +133,8 @@ static int append_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
     return rc;
 }
 
-/* Free the array that *array points to, and set it to NULL, if it has room for more than `most`
- * elements. */
+/* `array` points to a pointer to an array with room for *room elements. If *room exceeds `most`,
+ * free the array, and set the pointer to NULL and *room to 0. */
 static void free_large(void *array, size_t *room, size_t most)
 {
     if (*room <= most) return;
@@ -154,31 +156,35 @@ void sgt_unit_trim(sgt_unit *u)
 
 struct sgt_text_feed {
     sgt_text_feed_options o;
-    sgt_reading r;   /* copy of o.reading, in which the feed sets the remaining fields */
-    uint64_t file;   /* index of the current or next file */
-    uint64_t offset; /* offset in the current file's stream of the first byte not yet delivered */
-    /* Compressed and filtered files that were opened before they are needed. The feed has opened
-     * `opened` such files so far, and has begun to read the first `taken` of them. The k-th of
-     * them, from 0, is at ahead[k % ahead_most]. ahead_file: index in the corpus of the first file
-     * that may be opened next. */
+    sgt_reading r; /* copy of o.reading in which the feed has set the remaining fields */
+    uint64_t file; /* index of the current or next file */
+    /* offset, in the current file's stream, of the first byte that was not yet delivered */
+    uint64_t offset;
+    /* Compressed and filtered files are opened before they are needed. `opened` is the number of
+     * such files opened so far, and `taken` is the number of these that have become the current
+     * file since. The k-th opened file, counted from 0, is at ahead[k % ahead_most]. `ahead_file`
+     * is the index in the corpus of the next file to consider for opening. */
     sgt_source **ahead;
     uint64_t opened, taken, ahead_file;
     size_t ahead_most;
-    sgt_source *source; /* the current file, if it is open and not Parquet; else NULL */
-    sgt_parquet *rows;  /* the current file, if it is open and Parquet; else NULL */
-    /* 1 after the first notice that a stream is not read as plain text; only one is printed */
+    sgt_source *source; /* the current file if it is open and not Parquet; otherwise NULL */
+    sgt_parquet *rows;  /* the current file if it is open and Parquet; otherwise NULL */
+    /* number of streams that the feed recognized by their first bytes as something other than plain
+     * text; a notice is printed only for the first of them */
     int noticed;
-    /* number of files so far whose damaged or garbage bytes were skipped */
+    /* number of files so far of which damaged bytes or trailing garbage were skipped */
     uint64_t left;
-    int split;            /* split of the current text: 0 training, 1 validation */
+    int split; /* split of the current document of a text file: 0 training, 1 validation */
     sgt_stream_hash hash; /* hash of the stream up to `offset` */
-    sgt_lookahead carry;  /* bytes read from the stream but not yet delivered */
-    /* encoder that finds cut points in long text (cut_long); NULL until it is needed */
+    sgt_lookahead carry;  /* bytes that were read from the stream but not yet delivered */
+    /* encoder that finds cuts between two tokens in long text (cut_long); NULL until first
+     * needed */
     sgt_encoder *encoder;
     sgt_error failure; /* the first failure; code 0: none */
 };
 
-/* Return the XXH3-64 of a file's name, with a position in the file as the seed. */
+/* Return the XXH3-64 hash of a file's name, with `position` (see sgt_text_feed_split) as the
+ * seed. */
 static uint64_t hash_of(const char *name, uint64_t position)
 {
     return XXH3_64bits_withSeed(name, strlen(name), position);
@@ -187,7 +193,8 @@ static uint64_t hash_of(const char *name, uint64_t position)
 int sgt_text_feed_split(const char *name, uint64_t position, double val_fraction)
 {
     if (val_fraction <= 0) return 0;
-    /* the hash is uniform over 64 bits: compare it with val_fraction * 2^64 */
+    /* hashes are uniformly distributed over 0 to 2^64 - 1, so the fraction val_fraction of them is
+     * less than val_fraction * 2^64 */
     return (double)hash_of(name, position) < val_fraction * 18446744073709551616.0;
 }
 
@@ -212,8 +219,8 @@ static const sgt_corpus_file *current(const sgt_text_feed *f)
     return &f->r.corpus->files[f->file];
 }
 
-/* Determine from the first bytes of a stream that has just been opened what it holds (sgt_form).
- * The bytes stay in f->carry, to be delivered later. */
+/* Read the first bytes of the current file, which has just been opened, and determine from them
+ * what the file holds (a value of sgt_form). The bytes stay in f->carry and are delivered later. */
 static int read_form(sgt_text_feed *f, sgt_error *err)
 {
     sgt_corpus_file *s = &f->r.corpus->files[f->file];
@@ -228,10 +235,11 @@ static int read_form(sgt_text_feed *f, sgt_error *err)
     return SGT_OK;
 }
 
-/* Advance the stream to f->offset, where an earlier run stopped, and hash the bytes up to there.
- * Return an error if the first `hashed` bytes do not have the hash that the earlier run recorded.
- * If reading can begin at any byte, begin at the hash block that contains byte `hashed`. Otherwise,
- * begin at the start of the stream; f->carry may already hold its first bytes. */
+/* Advance the stream of the current file to f->offset, where an earlier run stopped, and hash the
+ * bytes before this offset. Return an error if the first `hashed` bytes do not have the hash that
+ * the earlier run recorded. If the file is neither compressed nor filtered, start reading at the
+ * beginning of the hash block that contains byte `hashed`. Otherwise, start at the beginning of the
+ * stream, whose first bytes may already be in f->carry. */
 static int read_again(sgt_text_feed *f, sgt_error *err)
 {
     const uint64_t hashed = f->o.from.hashed;
@@ -259,8 +267,8 @@ static int read_again(sgt_text_feed *f, sgt_error *err)
     return rc;
 }
 
-/* Open the current file, and as many compressed or filtered files after it as may be opened
- * ahead. */
+/* Open the current file, and compressed or filtered files that follow it, until f->ahead_most such
+ * files are open. */
 static int open_source(sgt_text_feed *f, sgt_error *err)
 {
     const sgt_corpus *c = f->r.corpus;
@@ -334,22 +342,22 @@ static int set_carry(sgt_text_feed *f, const uint8_t *bytes, size_t n, sgt_error
     return SGT_OK;
 }
 
-/* Return 1 if the n bytes at `text` begin with the literal and if literals begin documents in the
- * current file. */
+/* Return 1 if the n bytes at `text` begin with the literal, literals begin documents (--special
+ * eot), and the current file is not JSONL; otherwise 0. */
 static int begins_document(const sgt_text_feed *f, const uint8_t *text, size_t n)
 {
     return f->r.literal.divides && !current(f)->lines && begins_with(&f->r.literal, text, n);
 }
 
-/* Append to the unit a part whose text is the n bytes at u->text + at. Advance the feed past these
- * bytes. */
+/* Append a part to the unit. The text of the part is the n bytes at u->text + at, which come from
+ * the current file. Advance f->offset past these bytes. closes: 1 if the file ends after them. */
 static int add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int closes, sgt_error *err)
 {
     const sgt_error *left = sgt_source_left(f->source);
     const int bad = closes && *left->text, nothing = bad && left->code && !f->offset && !n;
-    /* `nothing` is 1 if no byte before the damage can be used, so the file has no document. In this
-     * case, deliver an empty block of JSONL lines, even for a text file, because an empty text
-     * would count as an empty document. */
+    /* `nothing` is 1 if a damaged file has no readable byte before the damage, and therefore no
+     * document. In this case, deliver an empty block of JSONL lines, even if the file is a text
+     * file, because an empty part of a text file would count as an empty document. */
     const int lines = current(f)->lines || nothing, begins = begins_document(f, u->text + at, n);
     if (bad && f->left++ < LEFT_SAID) sgt_say(&f->r.o->notice, "%s", left->text);
     if (begins && f->offset)
@@ -374,15 +382,17 @@ static int add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clos
     f->offset += n;
     sgt_stream_hash_add(&f->hash, u->text + at, n);
     if (closes) part.all = sgt_stream_hash_now(&f->hash);
-    /* every line must end in a newline, but the last line of a file may lack it */
+    /* the last line of the file may lack a newline: append one, because the JSON parser requires
+     * that every line ends in a newline */
     if (lines && n && u->text[u->used - 1] != '\n') u->text[u->used++] = '\n';
     if (closes) next_file(f);
     return append_part(u, &part, err);
 }
 
-/* Find a cut point in text whose ill-formed units are replaced by U+FFFD before it is encoded. The
- * cut point is found in a copy with the replacements, and then converted to an offset in the
- * original text. The conversion counts units, because the text and the copy have equally many. */
+/* Find a cut in the n bytes at `text`, whose ill-formed UTF-8 sequences will be replaced with
+ * U+FFFD before the text is encoded. Set *good to the offset of the cut, or to 0 if none is found.
+ * The cut is searched for in a copy of the text with the replacements, and its offset in the copy
+ * is then converted to an offset in the text. */
 static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good,
                         sgt_error *err)
 {
@@ -394,10 +404,12 @@ static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t 
     return SGT_OK;
 }
 
-/* Find a cut point between two tokens, in text that has no other cut point and no literal that
- * begins a document. The tokens before the cut point stay the same whatever text follows. Text to
- * be normalized is cut only if it is all ASCII. If so, text that follows can change only its last
- * character, which is after the cut point. */
+/* Find a cut between two tokens in the n bytes at `text`, if the split rule allows no cut in them
+ * and no literal begins a document there. The tokens before the cut must be the same whatever text
+ * follows. Text to be normalized is cut only if it is all ASCII. Normalization can then change only
+ * the last character of the text, depending on the text that follows, and this character is after
+ * the cut. Set *good to the offset of the cut; if there is none, *good, which is 0 before the call,
+ * stays 0. */
 static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
     if (!f->r.vocab || n < (f->o.long_piece ? f->o.long_piece : LONG_PIECE)) return SGT_OK;
@@ -410,11 +422,11 @@ static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     return SGT_OK;
 }
 
-/* Find a cut point in the n bytes at `text`, which are from a text file, and set *good as cut_part
- * does. If literals begin documents, cut before the last literal. If there is none, cut where the
- * split rule allows it, but not within the last bytes, which may be the beginning of a literal. As
- * a result, no cut is inside a literal that begins a document, and every other literal is
- * counted. */
+/* Find a cut in the n bytes at `text`, which come from a text file. Set *good to its offset, or to
+ * 0 if there is no cut. If literals begin documents, cut before the last literal. If there is no
+ * such literal, cut where the split rule allows it, except in the last few bytes, which may be the
+ * beginning of a literal. As a result, no cut is inside a literal that begins a document, and no
+ * literal that is ordinary text is missed when literals are counted. */
 static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
     const sgt_literal *l = &f->r.literal;
@@ -422,7 +434,8 @@ static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     int rc = SGT_OK;
     if (l->divides && (*good = last_literal(l, text, n)) > 0) return SGT_OK;
     if (sgt_rule_by(f->r.rule) == SGT_RULE_PCRE2 || n <= from + beyond) return SGT_OK;
-    /* Skip a literal at the beginning, because it must not be cut. The text after it is encoded
+    /* If the text begins with a literal that begins a document, search for a cut only after the
+     * literal, because the literal must not be cut. The text after the literal is encoded
      * separately. */
     text += from;
     n -= from + beyond;
@@ -434,9 +447,9 @@ static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     return rc;
 }
 
-/* Find a cut in the n bytes at `text`, as late as possible. Set *good to its offset, or to 0 if
- * there is none yet and more text must be read. The first `seen` bytes contain no cut, according to
- * an earlier search. */
+/* Find a cut in the n bytes at `text`, as close to their end as possible. Set *good to the offset
+ * of the cut from `text`, or to 0 if there is no cut and more text must be read. An earlier search
+ * has found that the first `seen` bytes contain no cut. */
 static int cut_part(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen, size_t *good,
                     sgt_error *err)
 {
@@ -447,8 +460,9 @@ static int cut_part(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen
     return SGT_OK;
 }
 
-/* Append a part for a line that is too long and therefore bad. Its first n bytes are at u->text +
- * at. With --skip-bad, also advance the feed past the line; otherwise the run fails there. */
+/* Append a part for a JSONL line that is too long and therefore bad. The first n bytes of the line
+ * are at u->text + at. With --skip-bad, also read up to the end of the line and discard these
+ * bytes. Without --skip-bad, do not read further, because the run fails at this line. */
 static int add_long_line(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, sgt_error *err)
 {
     uint8_t *text = u->text + at;
@@ -469,13 +483,14 @@ static int add_long_line(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, sgt
     part->end = f->offset;
     part->raw = sgt_source_raw(f->source);
     u->used = at;
-    /* if reading failed before the end of the line, remove the part again, because the feed reports
-     * the error instead */
+    /* if reading failed before the end of the line, remove the part again, because the feed returns
+     * the error instead of the part */
     u->count -= rc < 0;
     return rc;
 }
 
-/* Append the next part of the current file to the unit. Return 1 if the unit is full. */
+/* Append the next part of the current file, which is text or JSONL, to the unit. Return 1 if the
+ * unit is full, 0 if it is not, or a negative SGT_E*. */
 static int read_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 {
     size_t at = u->used, n = f->carry.n, want = f->o.piece > at ? f->o.piece - at : 1, seen = 0,
@@ -487,8 +502,8 @@ static int read_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
             rc = add_long_line(f, u, at, n, err);
             if (rc < 0 || f->r.o->skip_bad) return rc < 0 ? rc : 1;
         }
-        /* if the unit already has parts, sgt_text_feed_next delivers them first, and returns this
-         * error at its next call */
+        /* if the unit already has parts, sgt_text_feed_next delivers these parts first, and returns
+         * this error when it is called again */
         if (n > most)
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: offset %" PRIu64
@@ -512,7 +527,8 @@ static int read_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 
 /* ---- rows of Parquet ---- */
 
-/* Append the next rows of the current Parquet file to the unit. Return 1 if the unit is full. */
+/* Append the next rows of the current file, which is Parquet, to the unit as a part. Return 1 if
+ * the unit is full, 0 if it is not, or a negative SGT_E*. */
 static int read_rows(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 {
     const size_t at = u->used, pages = u->page_count;
@@ -582,8 +598,9 @@ int sgt_text_feed_next(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
         rc = opened ? SGT_OK : open_file(f, &f->failure);
         if (!rc) rc = f->rows ? read_rows(f, u, &f->failure) : read_part(f, u, &f->failure);
     }
-    /* If parts were read before an error, deliver these parts now, and the error at the next call.
-     * A run then fails at the same byte, however the text is cut into units. */
+    /* If parts were read before an error occurred, deliver the parts now, and return the error at
+     * the next call. As a result, a run with a damaged input always fails at the same byte, no
+     * matter how the text is divided into units. */
     if (u->count) return 0;
     if (!f->failure.code && f->left > LEFT_SAID)
         sgt_say(&f->r.o->notice,
@@ -612,15 +629,15 @@ int sgt_bad_line_fail(const sgt_bad_line *b, const sgt_corpus *c, uint64_t line,
     const char *kind = f->rows ? "row" : "line";
     char at[40] = "";
     if (b->byte) snprintf(at, sizeof at, " byte %" PRIu64 ":", b->byte);
-    /* without a position, the line is valid JSON that lacks the field, so suggest that another
-     * field has the text */
+    /* if the error has no position (b->byte is 0), the line is valid JSON without the field, so
+     * suggest naming a different field */
     return sgt_fail(err, SGT_EFORMAT, "%s: %s %" PRIu64 ":%s %s (%s--skip-bad skips such %ss)",
                     f->path, kind, line, at, b->why,
                     b->byte ? "" : "--field NAME selects the field with the text, ", kind);
 }
 
-/* Move the unit's parts to u->folded, so that unfolding can append new parts to an empty list.
- * Return the parts that were moved, and set *count to their number. */
+/* Move the parts of the unit to u->folded, so that u->parts is empty and unfolding can append new
+ * parts to it. Return the parts that were moved, and set *count to their number. */
 static const sgt_part *set_aside(sgt_unit *u, size_t *count)
 {
     sgt_part *parts = u->parts;
@@ -634,15 +651,16 @@ static const sgt_part *set_aside(sgt_unit *u, size_t *count)
     return parts;
 }
 
-/* Divide part p at its end-of-text literals, each of which begins a new document. Append a part for
- * the text before the first literal, and one for the text after each literal. */
+/* Divide part p at the end-of-text literals in its text (<|endoftext|>), each of which begins a new
+ * document. Append to the unit a part for the text before the first literal, and a part for the
+ * text after each literal. */
 static int divide(sgt_unit *u, const sgt_part *p, sgt_error *err)
 {
     const char *literal = u->reading->literal.text, *name = u->reading->corpus->files[p->file].name;
     const size_t bytes = strlen(literal);
     const uint8_t *begin = u->text + p->at, *end = begin + p->length, *found;
-    /* 1: offsets in the part's text correspond to offsets in the stream; 0: the text was decoded
-     * from a line or row */
+    /* 1 if the text of the part is a section of the stream, unchanged, so that offsets in the text
+     * can be converted to offsets in the stream; 0 if the text was decoded from a line or row */
     const int text = p->kind == SGT_PART_TEXT;
     sgt_part next = *p;
     int rc = SGT_OK;
@@ -662,18 +680,19 @@ static int divide(sgt_unit *u, const sgt_part *p, sgt_error *err)
         next.offset = next.end;
         next.records = 0;
         if (next.kind == SGT_PART_LINE) next.line.surrogates = 0;
-        /* A document's split is a hash of its position, which no other document of the file may
-         * share. In a text file, this is the document's offset. The documents of a line or row all
-         * have the same offset: combine the end of the line or row with the document's index in
-         * it. */
+        /* The split of a document is determined by a hash of a number that no other document of the
+         * file has. In a text file, this number is the offset of the document. But all documents of
+         * a line or row have the same offset. Their numbers are therefore the end of the line or
+         * row, combined with the index of the document in the line or row. */
         next.split = sgt_text_feed_split(name, text ? next.offset : p->end ^ k << 40,
                                          u->reading->o->val_fraction);
     }
     return rc;
 }
 
-/* Append p, which is a document or a part of a text. If literals begin documents, divide p at its
- * literals; otherwise only count the literals. */
+/* Append the part *p, which is a document or a section of one, to the unit. If literals
+ * (<|endoftext|>) begin documents, divide the part at its literals. Otherwise only count its
+ * literals. */
 static int add_document(sgt_unit *u, const sgt_part *p, sgt_error *err)
 {
     const sgt_literal *l = &u->reading->literal;
@@ -683,7 +702,7 @@ static int add_document(sgt_unit *u, const sgt_part *p, sgt_error *err)
     return append_part(u, &part, err);
 }
 
-/* After a copy of *next was appended to the unit, reset *next, so that it can collect the lines or
+/* Reset *next, a copy of which has been appended to the unit, so that it can collect the lines or
  * rows that follow. */
 static void begin_records(sgt_part *next)
 {
@@ -730,13 +749,14 @@ static int unfold_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
                               : (lines ? sgt_json_records : sgt_parquet_records)(u, p, &next, err);
     next.length = 0;
     next.closes = p->closes && !rc;
-    /* The damaged end of a compressed file counts as a bad line (p->bad). If the damage is inside
-     * the last line, that line has already been counted as bad, so the damage is not counted
-     * again. */
+    /* If the end of a compressed file is damaged, the damage counts as one bad line (p->bad is 1).
+     * If the last line before the damage is incomplete and was already counted as bad, do not count
+     * the damage again. */
     if (next.closes && !(cut && next.bad)) next.bad += p->bad;
-    /* Append a part without a document for the lines or rows after the last document. Even if there
-     * are none, two cases need this part: at the end of the file, `closes` must be set in the last
-     * part; before a bad record, `end` says how far the unit reaches. */
+    /* Append a part without a document, which covers the lines or rows after the last document. In
+     * two cases, this part is needed even if there are no such lines or rows. At the end of the
+     * file, the last part must have `closes` set. Before a bad line or row at which the run fails,
+     * `end` must say how far the unit reaches. */
     if (rc < 0 || !(next.closes || rc || next.end > next.offset)) return rc;
     const int left = append_part(u, &next, err);
     return left < 0 ? left : rc;
@@ -755,8 +775,8 @@ int sgt_unit_unfold(sgt_unit *u, sgt_error *err)
 
 /* ---- encoding ---- */
 
-/* Return the number of ill-formed UTF-8 units in a part, and append the positions of the first ones
- * to u->invalid until it is full. */
+/* Return the number of ill-formed UTF-8 sequences in part p. Append the offsets of these sequences
+ * in the file to u->invalid, until this array is full. */
 static uint64_t locate_invalid(sgt_unit *u, sgt_part *p)
 {
     uint64_t at[SGT_INVALID_LISTED];
@@ -768,22 +788,22 @@ static uint64_t locate_invalid(sgt_unit *u, sgt_part *p)
     return found;
 }
 
-/* Set *text and *n to the text of a part. If it has ill-formed UTF-8, keep or replace it or return
- * an error, as o->invalid_utf8 says. */
+/* Set *text to the text of part p, and *n to its length. If the text contains ill-formed UTF-8, the
+ * option invalid_utf8 decides whether it is kept, is replaced with U+FFFD, or causes an error. */
 static int mend_text(sgt_unit *u, sgt_part *p, const uint8_t **text, size_t *n, sgt_error *err)
 {
     const sgt_tokenize_options *o = u->reading->o;
     *text = u->text + p->at;
     *n = p->length;
-    /* documents from lines and rows have already been checked to be UTF-8 */
+    /* the text of lines and rows has already been checked to be valid UTF-8 */
     const uint64_t invalid = p->kind == SGT_PART_TEXT ? locate_invalid(u, p) : 0;
     if (invalid && o->invalid_utf8 == SGT_INVALID_FAIL)
         return sgt_fail(err, SGT_EFORMAT,
                         "offset %" PRIu64 ": not UTF-8 (--invalid-utf8 keep or replace accepts it)",
                         u->invalid[0].offset);
     if (invalid && o->invalid_utf8 == SGT_INVALID_REPLACE) {
-        /* replacing an ill-formed unit adds at most two bytes: it has at least one, and U+FFFD has
-         * three */
+        /* replacing an ill-formed sequence adds at most two bytes, because the sequence has at
+         * least one byte, and U+FFFD has three */
         int rc = sgt_unit_reserve_scratch(u, *n + 2 * invalid, err);
         if (rc < 0) return rc;
         *n = sgt_utf8_replace(u->scratch, *text, *n);

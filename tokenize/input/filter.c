@@ -1,5 +1,5 @@
-/* filter.c: parses the commands of filters, starts them as child processes, waits for them and ends
- * them. */
+/* filter.c: parses the commands of filters (--filter), runs them as child processes, waits until
+ * they end, and ends them early if necessary. */
 #include "tokenize/input/filter.h"
 
 #include <errno.h>
@@ -19,9 +19,9 @@
 
 static int is_space(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 
-/* Copy the words of a command to `out`, each followed by a NUL. `out` must have room for strlen(s)
- * + 1 bytes. Return the number of words, or -1 if a quote is not closed or the command ends in a
- * backslash. */
+/* Split the command s into words, and copy the words to `out`, each followed by a NUL. `out` must
+ * have room for strlen(s) + 1 bytes. Return the number of words, or -1 if a quote is not closed or
+ * if the command ends in a backslash. */
 static int split_words(const char *s, char *out)
 {
     for (int count = 0;; count++) {
@@ -57,7 +57,7 @@ int sgt_filter_set(sgt_filter *f, const char *said, int lines, sgt_error *err)
         return sgt_fail_memory(err, said);
     }
     f->count = split_words(command, f->words);
-    /* require UTF-8, because the filter's text is stored in the manifest, which is JSON */
+    /* a filter must be UTF-8, because it is stored in the manifest, which is JSON */
     if (sgt_utf8_valid((const uint8_t *)said, strlen(said)) < strlen(said)) why = "is not UTF-8";
     else if (!equals || equals <= ext || memchr(said, '/', (size_t)(equals - said)) || !f->count)
         why = "expected EXT=COMMAND, such as 'pdf=pdftotext {} -'";
@@ -74,8 +74,9 @@ void sgt_filter_free(sgt_filter *f)
     *f = (sgt_filter){.count = 0};
 }
 
-/* Return the argument vector for running the filter's command on `path`, or NULL if out of memory.
- * The words are stored one after another in *text. The caller frees both. */
+/* Return the argument vector with which the command of the filter f is run on the file `path`, or
+ * NULL if out of memory. The strings of the vector are stored one after another in *text. The
+ * caller frees the vector and *text. */
 static char **fill_words(const sgt_filter *f, const char *path, char **text)
 {
     const char *before = *path == '-' ? "./" : "", *word = f->words, *braces;
@@ -126,8 +127,9 @@ int sgt_filter_start(const sgt_filter *f, const char *path, sgt_child *child, sg
 
 static void pause_ms(long ms) { nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL); }
 
-/* Return 1 and set *status if the child has ended, or 0 if it is still running. Return -1 if its
- * status is lost because another part of the program has waited for the child. */
+/* If the child process has ended, set *status to its wait status, and return 1. If it is still
+ * running, return 0. Return -1 if the status is lost, because another part of the program has
+ * already waited for the child. */
 static int has_ended(const sgt_child *child, int *status)
 {
     const pid_t got = waitpid(child->pid, status, WNOHANG);

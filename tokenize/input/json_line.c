@@ -1,6 +1,6 @@
-/* json_line.c: parses lines of JSON and turns them into documents. Each line is read once, from
- * left to right. Every line ends in a newline, which is an error wherever a byte of a token is
- * expected. The code therefore need not check for the end of the line separately. */
+/* json_line.c: parses lines of JSON, and turns them into documents. Each line is read once, from
+ * left to right. The code does not check separately for the end of the line: every line ends in a
+ * newline, and a newline is an error wherever the parser expects another byte. */
 #include "tokenize/input/json_line.h"
 
 #include <string.h>
@@ -35,7 +35,8 @@ int sgt_json_path_set(sgt_json_path *p, const char *field, sgt_error *err)
 
 /* ---- strings ---- */
 
-/* Return the first position at or after s with a quote, a backslash or a control character. */
+/* Return a pointer to the first byte, from s on, that is a quote, a backslash or a control
+ * character. */
 static uint8_t *after_plain(uint8_t *s)
 {
 #if defined(__SSE2__)
@@ -54,7 +55,7 @@ static uint8_t *after_plain(uint8_t *s)
 #endif
 }
 
-/* For each byte that is a hex digit, its value plus 1; for all other bytes, 0. */
+/* For each byte that is a hex digit, the value of this digit plus 1; for all other bytes, 0. */
 static const uint8_t hex_digits[256] = {
     ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
     ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
@@ -72,8 +73,8 @@ static unsigned hex4(const uint8_t *s)
            (unsigned)(hex_digits[s[2]] << 4) + hex_digits[s[3]] - 0x1111;
 }
 
-/* Return the character that the escape \c stands for. Return 0 for \u, which needs more digits, and
- * for escapes that JSON does not have. */
+/* Return the character that a backslash followed by c stands for in a JSON string. Return 0 if c is
+ * u, because four digits follow in this case, or if JSON has no such escape. */
 static uint8_t simple_escape(uint8_t c)
 {
     static const uint8_t table[256] = {['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
@@ -87,15 +88,17 @@ typedef struct scan {
     const sgt_json_path *path;
     const char *why; /* reason why the line is bad; NULL if no error was found */
     size_t depth;    /* number of open objects and arrays */
-    /* number of open objects, from the outermost inwards, that are on the path to the field */
+    /* number of open objects, counted from the outermost inwards, that are on the path to the
+     * requested field */
     size_t matched;
-    /* The field's value, of any type. value: its beginning, or NULL if it has not been reached;
-     * value_end: its end, or NULL if it was not read completely. */
+    /* The value of the requested field, of any type. value: beginning of the value, or NULL if it
+     * has not been reached. value_end: end of the value, or NULL if it has not been read
+     * completely. */
     uint8_t *value, *value_end;
     size_t value_depth;
     int escaped; /* 1 if the value is a string that contains a backslash */
-    /* for each open container, from the outermost inwards: 1 if it is an object, 0 if it is an
-     * array */
+    /* for each open object or array, from the outermost inwards: 1 if it is an object, 0 if it is
+     * an array */
     uint8_t objects[SGT_JSON_DEPTH];
 } scan;
 
@@ -105,8 +108,9 @@ static int wrong(scan *c, const char *why)
     return -1;
 }
 
-/* Read the string whose opening quote is at c->s, and set *text and *end to its contents. Set
- * *escaped to 1 if it contains a backslash, else to 0. */
+/* Read the string whose opening quote is at c->s. Set *text to the beginning and *end to the end of
+ * the bytes between the quotes, and *escaped to 1 if they contain a backslash, otherwise to 0.
+ * Return 0, or -1 if the string is invalid. */
 static int read_string(scan *c, uint8_t **text, uint8_t **end, int *escaped)
 {
     uint8_t *s = *text = c->s + 1;
@@ -129,8 +133,9 @@ static int read_string(scan *c, uint8_t **text, uint8_t **end, int *escaped)
     return 0;
 }
 
-/* Write the character of the escape \uXXXX at *s as UTF-8 to `out`. Advance *s past the escape, or
- * past two escapes if they form a surrogate pair. Return the end of the bytes written. */
+/* Decode the escape \uXXXX at *s, and write its character to `out` as UTF-8. Advance *s past the
+ * escape, or past two escapes if they form a surrogate pair. A lone surrogate is replaced with
+ * U+FFFD and counted in *surrogates. Return the end of the bytes written. */
 static uint8_t *put_escaped(uint8_t *out, const uint8_t **s, uint64_t *surrogates)
 {
     unsigned cp = hex4(*s + 2);
@@ -146,9 +151,9 @@ static uint8_t *put_escaped(uint8_t *out, const uint8_t **s, uint64_t *surrogate
     return out + utf8proc_encode_char((utf8proc_int32_t)cp, out);
 }
 
-/* Copy bytes from s to `out`, up to `end` or to the first backslash, and return their number. Up to
- * 16 bytes after them may also be read and be overwritten in `out`, because bytes are copied 16 at
- * a time. */
+/* Copy the bytes from s up to `end` or up to the first backslash, whichever comes first, to `out`,
+ * and return the number of these bytes. Up to 16 bytes after these bytes may also be read from s
+ * and written to `out`, because 16 bytes are copied at a time. */
 static size_t copy_plain(uint8_t *out, const uint8_t *s, const uint8_t *end)
 {
     size_t n = (size_t)(end - s), i = 0;
@@ -169,8 +174,9 @@ static size_t copy_plain(uint8_t *out, const uint8_t *s, const uint8_t *end)
 #endif
 }
 
-/* Decode the n bytes at `text`, whose escapes have been checked, to `scratch`. Return the decoded
- * length, which is at most n. */
+/* Decode the n bytes at `text`, the contents of a JSON string whose escapes are known to be valid,
+ * to `scratch`. Return the length of the decoded string, which is at most n. Add the number of lone
+ * surrogates to *surrogates. */
 static size_t unescape(uint8_t *scratch, const uint8_t *text, size_t n, uint64_t *surrogates)
 {
     const uint8_t *s = text, *end = text + n;
@@ -193,8 +199,8 @@ static size_t unescape(uint8_t *scratch, const uint8_t *text, size_t n, uint64_t
 
 /* ---- values and lines ---- */
 
-/* Return the first position at or after s that is not white space. A newline does not count as
- * white space here. */
+/* Return a pointer to the first byte, from s on, that is not white space. A newline is not treated
+ * as white space here. */
 static uint8_t *after_space(uint8_t *s)
 {
     while (*s == ' ' || *s == '\t' || *s == '\r') s++;
@@ -217,8 +223,9 @@ static int read_word(scan *c, const char *word)
     return 0;
 }
 
-/* Read NaN or Infinity, which are not JSON but are written by Python's json module. In the
- * requested field, return an error, because --keep-fields may copy its value unchanged. */
+/* Read NaN or Infinity, which are not valid JSON, but which Python's json module writes. Inside the
+ * value of the requested field, return an error, because --keep-fields may copy this value
+ * unchanged to a JSON file. */
 static int read_python_word(scan *c, const char *word)
 {
     return c->value && !c->value_end ? wrong(c, "NaN or Infinity, which is not text")
@@ -257,8 +264,8 @@ static void close_container(scan *c)
     c->s++;
 }
 
-/* Read the name of an object's member and the colon after it. Return 1 if the path leads to the
- * member's value, 0 if it does not, or -1 if the line is bad. */
+/* Read the name of a member of an object, and the colon after the name. Return 1 if the value of
+ * the member is on the path to the requested field, 0 if it is not, or -1 if the line is bad. */
 static int read_name(scan *c)
 {
     uint8_t *name, *end;
@@ -278,8 +285,10 @@ static int read_name(scan *c)
     return n == c->path->lengths[c->depth - 1] && !memcmp(name, c->path->names[c->depth - 1], n);
 }
 
-/* Read a value. If it is an object or an array, read only its opening bracket, and return 1. If
- * on_path is 1 and the path ends here, it is the field's value: record where it begins and ends. */
+/* Read a value, and return 0, or -1 if the line is bad. If the value is an object or an array, read
+ * only its opening bracket, and return 1. on_path: 1 if the value is on the path to the requested
+ * field. If the path ends at this value, it is the value of the field: record where it begins and
+ * ends. */
 static int read_value(scan *c, int on_path)
 {
     const int is_field = on_path && c->depth == c->path->count;
@@ -338,8 +347,8 @@ static int read_object(scan *c)
     return 0;
 }
 
-/* Error message for a byte order mark inside a file. Its sed command removes such marks, and moves
- * an object that follows a mark to a new line. */
+/* Error message for a byte order mark inside a file. The sed command in the message removes such
+ * marks, and moves an object that follows a mark to a new line. */
 static const char marked[] = "a byte order mark where files were joined: sed -E "
                              "'s/^\\s*\\xEF\\xBB\\xBF//; "
                              "s/}\\s*\\xEF\\xBB\\xBF\\s*(\\{|$)/}\\n\\1/g' removes it";
@@ -361,8 +370,9 @@ const char *sgt_json_mend(char *line, size_t n)
     return why;
 }
 
-/* Read the object that begins at `line`. If `whole` is 1, nothing may follow it in the line. Return
- * NULL, or the reason why the line is bad. */
+/* Read the JSON object that begins at `line`, and store in *c where the value at the path *p is. If
+ * `whole` is 1, only white space may follow the object in the line. Return NULL, or the reason why
+ * the line is bad. */
 static const char *scan_line(scan *c, const sgt_json_path *p, uint8_t *line, uint8_t *scratch,
                              int whole)
 {
@@ -392,8 +402,8 @@ const char *sgt_json_value(const sgt_json_path *p, uint8_t *line, uint8_t *scrat
 const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, int whole,
                           sgt_json_found *t)
 {
-    /* not initialized: its last member has 64 KiB, which would take long to clear for each line,
-     * and only entries that were written before are read */
+    /* `c` is not initialized, because clearing the 64 KiB of its last member for each line would
+     * take long; only elements that have been written are read */
     scan c;
     const char *why = scan_line(&c, p, line, scratch, whole);
     *t = (sgt_json_found){.at = why ? (size_t)(c.s - line) : SGT_JSON_NOWHERE};
@@ -403,8 +413,8 @@ const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratc
     uint8_t *text = c.value + 1;
     t->at = (size_t)(text - line);
     t->length = (size_t)(c.value_end - 1 - text);
-    /* decode into scratch first: the decoder copies 16 bytes at a time, so decoding in place would
-     * overwrite its input */
+    /* decode to `scratch` first: the decoder writes 16 bytes at a time, so decoding in place would
+     * overwrite input that has not been read yet */
     if (c.escaped) {
         t->length = unescape(scratch, text, t->length, &t->surrogates);
         memcpy(text, scratch, t->length);
@@ -412,11 +422,12 @@ const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratc
     return NULL;
 }
 
-/* ---- turning a block of lines into documents ---- */
+/* ---- lines to documents ---- */
 
-/* Find the document in the n bytes at `line`, and set *t to its offset and length. Return NULL, or
- * the reason why the line is bad. If it is bad, t->at is the offset of the error (sgt_json_found).
- * valid: 1 if the line is known to be UTF-8. */
+/* Find the document in the JSONL line of n bytes at `line`, and store the offset and the length of
+ * its text in *t. Return NULL, or the reason why the line is bad. If the line is bad, t->at is the
+ * offset of the error (see sgt_json_found). valid: 1 if the line is known to be valid UTF-8; 0 if
+ * it must be checked. */
 static const char *read_document(sgt_unit *u, uint8_t *line, size_t n, int valid, sgt_json_found *t)
 {
     size_t good = valid ? n : sgt_utf8_valid(line, n);
@@ -425,8 +436,10 @@ static const char *read_document(sgt_unit *u, uint8_t *line, size_t n, int valid
     return "not UTF-8";
 }
 
-/* Add the line of n bytes at `text` as a record to the unit. The line begins at byte `position` of
- * its stream and ends before byte `end`. Return 1 if the line is bad and ends the unit. */
+/* Add the document in the JSONL line of n bytes at `text` to the unit u (sgt_unit_add_record). The
+ * line begins at offset `position` of the file's stream, and ends before offset `end`. valid: 1 if
+ * the line is known to be valid UTF-8. Return 1 if the run fails at this line because it is bad, 0
+ * if not, or a negative SGT_E*. */
 static int add_line(sgt_unit *u, sgt_part *next, uint8_t *text, size_t n, int valid,
                     uint64_t position, uint64_t end, sgt_error *err)
 {
@@ -440,7 +453,7 @@ static int add_line(sgt_unit *u, sgt_part *next, uint8_t *text, size_t n, int va
         next->records++;
         return SGT_OK;
     }
-    /* copy the fields to keep before the text is decoded, which changes the line */
+    /* copy the fields of --keep-fields now, because decoding the text changes the line */
     if (names->count && (rc = sgt_kept_line(names, line, u, next, err)) < 0) return rc;
     const char *why = read_document(u, line, n - bom, valid, &t);
     if (why) {
@@ -461,7 +474,8 @@ int sgt_json_records(sgt_unit *u, const sgt_part *p, sgt_part *next, sgt_error *
     const int valid = sgt_utf8_valid(text, p->length) == p->length;
     int rc = sgt_unit_reserve_scratch(u, p->length + 1, err);
     for (size_t at = 0; at < p->length && !rc;) {
-        /* there is always a newline: add_part appends one if the file's last line has none */
+        /* a newline is always found: add_part (feed.c) appends one if the last line of the file has
+         * none */
         const uint8_t *newline = memchr(text + at, '\n', p->length + 1 - at);
         const size_t n = (size_t)(newline - (text + at)),
                      after = at + n < p->length ? at + n + 1 : p->length;
