@@ -1,5 +1,5 @@
-/* kept.c: parses the names of the fields to keep, and reads their values from a JSONL line or a
- * Parquet row. */
+/* kept.c: parses the field names that are passed to --keep-fields, and reads the values of these
+ * fields from a JSONL line or a Parquet row. */
 #include "tokenize/input/kept.h"
 
 #include <inttypes.h>
@@ -12,8 +12,9 @@
 #include "tokenize/input/parquet.h"
 #include "tokenize/text/utf8.h"
 
-/* Return NULL if the field name can be kept, else the reason why not. Names are copied into JSON
- * without escaping. */
+/* Return NULL if `name` is a valid name of a field to keep; otherwise return the reason why it is
+ * not. A name must not contain characters that need escaping in JSON, because names are copied into
+ * JSON unchanged. */
 static const char *wrong_name(const sgt_kept_names *k, const char *name)
 {
     for (size_t i = 0; i < k->count; i++)
@@ -51,8 +52,8 @@ int sgt_kept_line(const sgt_kept_names *k, uint8_t *line, sgt_unit *u, sgt_part 
         if (!sgt_json_value(&k->paths[i], line, u->scratch, &at, &n) && n)
             value = (const char *)line + at;
         else n = strlen(value);
-        /* besides the name and the value, reserve 8 bytes: up to three for `, "`, three for `": `,
-         * one for `}` and one for a NUL */
+        /* reserve 8 bytes in addition to the name and the value: up to three for `, "`, three for
+         * `": `, one for `}` and one for a NUL */
         const int rc = sgt_reserve(&u->kept, &u->kept_room, u->kept_used + strlen(name) + n + 8, 1,
                                    "fields to keep", err);
         if (rc < 0) return rc;
@@ -66,14 +67,14 @@ int sgt_kept_line(const sgt_kept_names *k, uint8_t *line, sgt_unit *u, sgt_part 
 
 /* ---- rows of Parquet ----
  *
- * Each column to keep has its own reader, because its pages need not begin and end at the same rows
- * as those of the text column. */
+ * Each column that --keep-fields names has a separate reader, because the pages of different
+ * columns need not begin and end at the same rows. */
 
 typedef struct column {
     sgt_parquet *reader;
     sgt_unit unit; /* holds the current page */
-    /* values of the rows in the current page: rows[i] is the value of row first + i of the file,
-     * for i < count */
+    /* Values of the column in the rows of the current page. For each i < count, rows[i] is the
+     * value in the row with the index first + i in the file. */
     sgt_parquet_string *rows;
     uint64_t first, count;
 } column;
@@ -82,7 +83,9 @@ struct sgt_kept_rows {
     const sgt_kept_names *names;
     const sgt_corpus_file *file;
     column columns[SGT_KEPT_NAMES];
-    FILE *to; /* memory stream that writes the row's JSON object to the `size` bytes at `text` */
+    /* memory stream (open_memstream) for the JSON object of a row; its contents are the `size`
+     * bytes at `text` */
+    FILE *to;
     char *text;
     size_t size;
 };
@@ -99,7 +102,7 @@ static int open_rows(sgt_kept_rows **out, const sgt_kept_names *k, const sgt_cor
         const sgt_parquet_request q = {.file = f, .field = k->names[i], .row = row, .kept = 1};
         column *c = &r->columns[i];
         c->first = row;
-        /* room for the maximum number of rows that the reader returns at a time */
+        /* allocate room for the maximum number of rows that the reader returns at a time */
         c->rows = calloc(SGT_PARQUET_ROWS, sizeof *c->rows);
         rc = c->rows ? sgt_parquet_open(&c->reader, &q, err) : sgt_fail_memory(err, f->path);
     }
@@ -121,7 +124,7 @@ void sgt_kept_rows_close(sgt_kept_rows *r)
     free(r);
 }
 
-/* Read pages of a column up to the one that contains the row. */
+/* Read pages of the column c until the current page contains the row with index `row`. */
 static int go_to(column *c, const sgt_corpus_file *f, uint64_t row, sgt_error *err)
 {
     while (row >= c->first + c->count) {
@@ -148,8 +151,8 @@ static void put_decimal(FILE *to, int64_t v, int scale)
     fprintf(to, "%s%" PRIu64 ".%0*" PRIu64, v < 0 ? "-" : "", size / one, scale, size % one);
 }
 
-/* Write the number whose bytes are at p. Infinity and NaN, which JSON lacks, are written as
- * null. */
+/* Write the number whose bytes are at p as JSON. Infinity and NaN, which JSON does not have, are
+ * written as null. */
 static void put_number(FILE *to, const sgt_parquet_column *c, const uint8_t *p)
 {
     const int is_float = c->type == SGT_PARQUET_FLOAT;
@@ -197,8 +200,9 @@ static int put_value(sgt_kept_rows *r, column *c, uint64_t row, sgt_error *err)
     return rc;
 }
 
-/* Set *json to a JSON object with the fields of a row, and *n to its length. The text is valid
- * until the next call. Rows must be requested in ascending order. */
+/* Set *json to a JSON object with the fields of the row with index `row`, and *n to the length of
+ * the object in bytes. The object is valid until the next call. Rows must be requested in ascending
+ * order. */
 static int write_row(sgt_kept_rows *r, uint64_t row, const char **json, size_t *n, sgt_error *err)
 {
     int rc = SGT_OK;

@@ -1,5 +1,6 @@
-/* units.c: threads read units of text from the feed one at a time, work on them in parallel, and
- * store them in a ring. The caller takes them from the ring in order. */
+/* units.c: worker threads process units of text in parallel. The threads take turns to read the
+ * next unit from the feed into an entry of a ring buffer, and then process that unit. The caller
+ * takes finished units from the ring buffer in the order of the text. */
 #include "tokenize/input/units.h"
 
 #include <errno.h>
@@ -12,10 +13,12 @@
 
 typedef struct place {
     sgt_unit unit;
-    /* 1 once a thread has processed the unit, or failed to; 0 again once the caller has finished
-     * with it; guarded by `lock` */
+    /* 1 after a thread has processed the unit or has failed to do so; reset to 0 when the caller
+     * has finished using the unit. Guarded by `lock`. */
     int done;
-    int rc; /* 0: the entry holds a unit; 1: the feed has ended; negative: an error */
+    /* result of reading and processing the unit: 0 on success, 1 if the feed has no more units, or
+     * a negative SGT_E* */
+    int rc;
     sgt_error err;
 } place;
 
@@ -29,22 +32,26 @@ struct sgt_units {
     sgt_units_job job;
     sgt_text_feed *feed;
 
-    pthread_mutex_t feed_lock; /* guards the feed and `ticket`, the index of its next unit */
+    /* guards `feed`, `feed_ended` and `ticket`, the index of the next unit to be read */
+    pthread_mutex_t feed_lock;
     uint64_t ticket;
     int feed_ended;
 
-    pthread_mutex_t lock; /* guards places[].done and `next` */
+    pthread_mutex_t lock; /* guards `next` and the field `done` of all elements of `places` */
     pthread_cond_t changed;
-    place *places; /* ring of units: unit t is in places[t % place_count] */
+    place *places; /* ring buffer of units: unit t is in places[t % place_count] */
     size_t place_count;
-    uint64_t next; /* index of the unit that the caller uses now (if `given` is 1) or gets next */
-    /* Stop request that ends the threads. It must be set while `lock` is held. Otherwise a thread
-     * could check it just before it is set, and then wait for `changed` forever. */
+    /* index of the unit that the caller is using (if `given` is 1) or will get next (if `given` is
+     * 0) */
+    uint64_t next;
+    /* Stop request that ends the worker threads. It must be set while `lock` is held. Otherwise, it
+     * could be set between a thread's check of it and the thread's wait for `changed`, and the
+     * thread would wait forever. */
     sgt_stop cancelled;
 
     thread *threads;
     size_t running;
-    int given; /* 1 if the caller has unit `next` */
+    int given; /* 1 while the caller is using the unit with index `next`; otherwise 0 */
 };
 
 size_t sgt_units_threads(const sgt_corpus *c, int threads, size_t piece)
@@ -54,8 +61,8 @@ size_t sgt_units_threads(const sgt_corpus *c, int threads, size_t piece)
     return !c->unsized && units < want ? (size_t)units : want;
 }
 
-/* Wait until the ring entry for unit t is free, and return it. Return NULL if the threads are to
- * end. */
+/* Wait until the ring buffer's entry for the unit with index t is free, and return the entry.
+ * Return NULL if the worker threads must end. */
 static place *wait_for_place(sgt_units *s, uint64_t t)
 {
     pthread_mutex_lock(&s->lock);
@@ -70,7 +77,7 @@ static void *work_on_units(void *arg)
     const thread *self = arg;
     sgt_units *s = self->s;
     for (;;) {
-        /* read the feed's next unit into its entry of the ring */
+        /* read the next unit from the feed into the ring buffer's entry for this unit */
         pthread_mutex_lock(&s->feed_lock);
         place *at = s->feed_ended ? NULL : wait_for_place(s, s->ticket);
         if (at) {
@@ -92,8 +99,8 @@ static int start_threads(sgt_units *s, sgt_error *err)
 {
     const size_t threads = s->job.feed.threads;
     int failed = 0;
-    /* one entry for the unit that the caller uses, and two per thread: one for the unit that the
-     * thread works on, and one for a finished unit */
+    /* the ring buffer has one entry for the unit that the caller is using, and two for each thread:
+     * one for the unit that the thread is processing, and one for a finished unit */
     s->place_count = 2 * threads + 1;
     s->places = calloc(s->place_count, sizeof *s->places);
     s->threads = calloc(threads, sizeof *s->threads);
@@ -102,7 +109,8 @@ static int start_threads(sgt_units *s, sgt_error *err)
         thread *t = &s->threads[s->running];
         t->s = s;
         t->worker = (char *)s->job.workers + s->running * s->job.worker_size;
-        /* if the system allows no more threads, continue with those already running */
+        /* if the system allows no more threads, continue with the threads that are already
+         * running */
         if ((failed = sgt_thread_start(&t->id, work_on_units, t)) != 0) break;
     }
     if (s->running) return SGT_OK;
@@ -144,8 +152,8 @@ void sgt_units_stop(sgt_units *s)
     free(s);
 }
 
-/* Free the ring entry of the unit that the caller got last, so that a worker thread can fill it
- * with another unit. */
+/* Free the ring buffer's entry that holds the unit that the caller was using, so that a worker
+ * thread can read another unit into the entry. */
 static void give_back(sgt_units *s)
 {
     place *at = &s->places[s->next % s->place_count];
