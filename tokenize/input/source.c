@@ -1,5 +1,5 @@
-/* source.c: reads files, standard input and the output of filters, and decompresses .gz and .zst.
- * Compressed and filtered files can be read ahead. */
+/* source.c: reads files, standard input and the output of filters, and decompresses .gz and .zst
+ * files. A separate thread can read a compressed or filtered file ahead. */
 #include "tokenize/input/source.h"
 
 #include <errno.h>
@@ -18,29 +18,31 @@
 #include "loader/base/thread.h"
 #include "tokenize/input/filter.h"
 
-/* bytes per read of compressed input; equals zstd's largest block, and is large enough for
- * efficient reads */
+/* size in bytes of the buffer for compressed input; it equals zstd's maximum block size, and is
+ * large enough for efficient reads */
 #define IN ((size_t)128 << 10)
-#define OUT ((size_t)128 << 10) /* bytes decompressed at a time; equals zstd's largest block */
-/* Number of bytes that a read-ahead thread reads at a time. The thread makes them available to the
- * caller only when it has read all of them. */
+/* size in bytes of the buffer for decompressed bytes; equals zstd's maximum block size */
+#define OUT ((size_t)128 << 10)
+/* Maximum number of bytes that a read-ahead thread reads at a time. The thread makes these bytes
+ * available to the caller when it has read all of them. */
 #define CHUNK ((size_t)256 << 10)
 
-/* Ring buffer of bytes that a source's read-ahead thread has read and the caller has not. */
+/* Ring buffer of the bytes that the read-ahead thread of a source has read and that its caller has
+ * not read yet. */
 typedef struct ring {
     pthread_t thread;
-    /* guards all members below except the bytes that the thread has not yet made available to the
-     * caller */
+    /* guards all members below, except the bytes in the ring buffer that are not available to the
+     * caller yet, which the thread writes without holding the lock */
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    /* the ring's memory: byte i of the stream is at bytes[i % SGT_AHEAD_BYTES] */
+    /* memory of the ring buffer: byte i of the stream is bytes[i % SGT_AHEAD_BYTES] */
     uint8_t *bytes;
-    /* offsets in the stream. made: end of the bytes that the thread has written; used: end of the
-     * bytes that the caller has read */
+    /* made: number of bytes of the stream that the thread has made available to the caller. used:
+     * number of these bytes that the caller has read. */
     uint64_t made, used;
     uint64_t raw; /* bytes read from disk */
-    /* ended: 1 when the thread has finished; rc (only then): SGT_OK if the stream was read
-     * completely, else the error */
+    /* ended: 1 after the thread has read the complete stream or has failed. rc: valid if `ended` is
+     * 1; SGT_OK if the stream was read completely, otherwise the error code. */
     int ended;
     int rc;
     sgt_error err;
@@ -48,40 +50,46 @@ typedef struct ring {
 
 struct sgt_source {
     const sgt_corpus_file *file;
-    /* if either stop is requested, waiting for bytes ends with SGT_ESTOPPED */
+    /* two stop requests: if a stop is requested through either of them, waiting for bytes ends with
+     * SGT_ESTOPPED */
     const sgt_stop *stop, *cancel;
-    sgt_stop closing; /* stop request with which closing the source ends its read-ahead thread */
+    sgt_stop closing; /* stop request by which sgt_source_close ends the read-ahead thread */
     int fd;           /* descriptor of the file or of standard input; -1 if not open */
-    uint64_t at;      /* number of bytes read so far from `fd`, or from the filter's output */
-    int filtered;     /* 1: the filter has been started */
-    /* process of the filter whose output is read instead of the file */
+    /* number of bytes read so far from `fd` or, if there is a filter, from its output */
+    uint64_t at;
+    int filtered; /* 1: the filter has been started */
+    /* the filter's process, whose output is read instead of the file; valid if `filtered` is 1 */
     sgt_child child;
     /* The members from here to `left` are only used for compressed files. `out` is always filled
-     * completely, and refilled only when all of it has been read. As a result, the bytes delivered
-     * from a damaged file do not depend on how the caller reads. (libzstd does not deliver some
-     * bytes before the damage; how many depends on how much each call decompresses.) */
-    uint8_t *in, *out; /* in: buffer for compressed bytes; out: buffer for decompressed bytes */
+     * completely (except at the end of the stream), and is refilled only when all bytes in it have
+     * been read. As a result, the bytes that are delivered from a damaged file do not depend on the
+     * sizes of the caller's reads. (libzstd fails to deliver some bytes before the damage, and
+     * their number depends on how many bytes each call decompresses.) */
+    uint8_t *in, *out; /* buffer for compressed bytes, and buffer for decompressed bytes */
     size_t in_at, in_size, out_at, out_size;
     int in_end; /* 1 if the file ends after the bytes in `in` */
     z_stream gz;
     ZSTD_DStream *zst;
-    /* 1 while a gzip member or zstd frame is incomplete. It is also 1 at the start of a file, so an
-     * empty file counts as truncated: a file must have at least one member or frame. */
+    /* 1 while a gzip member or a zstd frame has begun but has not ended. At the start of a file, it
+     * is 1 as well, so that an empty file counts as truncated, because a compressed file must have
+     * at least one member or frame. */
     int inside;
-    /* offset in the file at which the last gzip member ended; 0 if none has ended */
+    /* offset in the file at which the last complete gzip member ended; 0 if no member has ended
+     * yet */
     uint64_t member_end;
-    /* 1 if the bytes after the last complete gzip member begin like another member, without padding
-     * between the two */
+    /* 1 if the byte directly after the last complete gzip member is the first byte of gzip's magic
+     * number, so that another member may begin there; otherwise 0 */
     int next;
-    /* 1 if the stream ends after the bytes in `out`. If `failure` is set, it is reported after
-     * those bytes. */
+    /* 1 if the stream ends after the bytes in `out`; otherwise 0 */
     int ended;
-    sgt_error failure; /* error to report once `out` has been read; code 0 if none */
-    sgt_error left;    /* description of the bytes that were skipped (sgt_source_left) */
-    /* ring buffer of the read-ahead thread; NULL if the caller reads the file itself */
+    /* error to return after all bytes in `out` have been read; code 0 if there is none */
+    sgt_error failure;
+    /* description of the bytes at the end of the file that were skipped (sgt_source_left) */
+    sgt_error left;
+    /* ring buffer that the read-ahead thread fills; NULL if there is no such thread */
     ring *ahead;
-    /* if there is a read-ahead thread: number of bytes that the thread had read from disk when the
-     * caller last read from the ring; used to show progress */
+    /* number of bytes that the read-ahead thread had read from disk when the caller last read from
+     * the ring buffer; used to show progress */
     uint64_t raw;
 };
 
@@ -89,8 +97,8 @@ static size_t at_most(size_t n, size_t max) { return n < max ? n : max; }
 
 /* ---- reading files, standard input and filters ---- */
 
-/* Return an error if the file's size or modification time has changed since the inputs were
- * listed. */
+/* Return SGT_OK if the file still has the size and the modification time that it had when the
+ * inputs were listed; otherwise return an error. */
 static int check_same(const sgt_source *s, sgt_error *err)
 {
     const sgt_corpus_file *f = s->file;
@@ -109,7 +117,7 @@ static int check_same(const sgt_source *s, sgt_error *err)
 static int open_file(sgt_source *s, sgt_error *err)
 {
     const sgt_corpus_file *f = s->file;
-    /* O_NONBLOCK avoids blocking if the path has become a pipe */
+    /* with O_NONBLOCK, open does not block if the path now names a pipe */
     s->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (s->fd < 0) return sgt_fail_errno(err, "%s", f->path);
     int rc = check_same(s, err);
@@ -121,9 +129,9 @@ static int open_file(sgt_source *s, sgt_error *err)
     return rc;
 }
 
-/* Wait until standard input or a filter has bytes to read. Return an error if a stop was requested.
- * Call this for regular files, too, although they always have bytes: skipping a long line may take
- * minutes, and a stop must be noticed. */
+/* Wait until a read from `fd` would not block. Return SGT_ESTOPPED if a stop was requested. Call
+ * this before each read, even of a regular file, which never blocks: skipping a long line may take
+ * minutes, during which a stop request must be noticed. */
 static int wait_bytes(const sgt_source *s, int fd, sgt_error *err)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -133,12 +141,13 @@ static int wait_bytes(const sgt_source *s, int fd, sgt_error *err)
             return sgt_fail(err, SGT_ESTOPPED, "stopped");
         rc = poll(&p, 1, 100);
     } while (rc == 0 || (rc < 0 && errno == EINTR));
-    return SGT_OK; /* if poll failed, the following read reports the error */
+    return SGT_OK; /* if poll failed, the read that follows returns the error */
 }
 
-/* Set *end to 1 if the file has ended. Return an error if the file has changed since it was listed,
- * if it ends at a size other than the listed one, or if its filter failed. Call this at the last
- * expected byte, or if the file ends earlier. */
+/* Set *end to 1 if there are no more bytes to read, otherwise to 0. Return an error if the file has
+ * changed since the inputs were listed, if the number of bytes read is not the size of the file, or
+ * if the filter of the file failed. Call this after the last expected byte has been read, or when
+ * the file or the filter's output ends. */
 static int check_end(sgt_source *s, int *end, sgt_error *err)
 {
     const sgt_corpus_file *f = s->file;
@@ -161,8 +170,8 @@ static int check_end(sgt_source *s, int *end, sgt_error *err)
         f->path, f->size, s->at > f->size ? "more" : "fewer");
 }
 
-/* Read from the file, standard input or the filter into the buffer p, from index *n up to `want`,
- * and advance *n. */
+/* Read bytes from the file, from standard input or from the filter into the buffer p, from index *n
+ * up to index `want`, and advance *n past the bytes read. Set *end to 1 at the end. */
 static int read_file(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err)
 {
     const sgt_corpus_file *f = s->file;
@@ -183,18 +192,20 @@ static int read_file(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end
 
 /* ---- packed files ---- */
 
-/* Return the offset in the file of the next compressed byte. */
+/* Return the offset, in the file, of the next compressed byte to be decompressed. */
 static uint64_t packed_at(const sgt_source *s) { return s->at - (s->in_size - s->in_at); }
 
 /* Return 1 if the bytes after a gzip member are garbage, that is, if they do not begin with two
- * bytes that zlib accepts as the start of another member. A single byte that could be the first of
- * the two counts as a truncated member, as in gzip(1). */
+ * bytes that zlib accepts as the start of another member; otherwise 0. If the file has only one
+ * byte after the member, and a member may begin with this byte, return 0: as in gzip(1), the byte
+ * counts as a truncated member. */
 static int is_garbage(const sgt_source *s)
 {
     return s->member_end && (s->gz.msg ? s->gz.total_in < 3 : s->gz.total_in < 2 && !s->next);
 }
 
-/* Return SGT_EFORMAT, with a message that describes the damage or the trailing garbage. */
+/* Set *err to an error that describes the damage or the trailing garbage, and return
+ * SGT_EFORMAT. */
 static int damaged(const sgt_source *s, const char *kind, const char *why, sgt_error *err)
 {
     if (is_garbage(s))
@@ -208,7 +219,7 @@ static int damaged(const sgt_source *s, const char *kind, const char *why, sgt_e
                                       : " (--skip-bad skips the rest of such files)");
 }
 
-/* Decompress gzip bytes from s->in to s->out, as many as one call to zlib handles. */
+/* Decompress bytes from s->in to s->out with one call to zlib. */
 static int inflate_some(sgt_source *s, sgt_error *err)
 {
     z_stream *z = &s->gz;
@@ -235,12 +246,12 @@ static int inflate_some(sgt_source *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return 1 if `first` begins a frame of a format older than zstd 0.8. These formats are refused,
- * because libzstd's decoders for them ignore the memory limit, and their errors depend on how the
- * input is divided. */
+/* Return 1 if `first` is the first byte of a frame in a format older than that of zstd 0.8;
+ * otherwise 0. These formats are refused, because libzstd's decoders for them ignore the memory
+ * limit, and because their errors depend on how the input is divided among calls. */
 static int is_legacy(uint8_t first) { return first >= 0x1e && first <= 0x27; }
 
-/* Decompress zstd bytes from s->in to s->out, as many as one call to libzstd handles. */
+/* Decompress bytes from s->in to s->out with one call to libzstd. */
 static int decompress_some(sgt_source *s, sgt_error *err)
 {
     static const char not_zstd[] = "not zstd, or damaged";
@@ -278,8 +289,8 @@ static int begin_unpacking(sgt_source *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Refill s->out completely, or with the rest of the stream. All of s->out must have been read
- * before. */
+/* Fill s->out with new bytes, completely or up to the end of the stream. All bytes that were in
+ * s->out must have been read before. */
 static int unpack(sgt_source *s, sgt_error *err)
 {
     s->out_at = s->out_size = 0;
@@ -301,9 +312,9 @@ static int unpack(sgt_source *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Refill s->out. The stream ends at trailing garbage, and with --skip-bad also at damage: describe
- * in s->left what is skipped. Any other error is stored in s->failure, and is reported after the
- * bytes in s->out. */
+/* Fill s->out with new bytes. If trailing garbage or, with --skip-bad, damage is found, end the
+ * stream there, and describe the skipped bytes in s->left. Store any other error in s->failure, so
+ * that it is returned after the bytes in s->out. */
 static void unpack_more(sgt_source *s)
 {
     const int rc = unpack(s, &s->failure), garbage = is_garbage(s);
@@ -333,7 +344,7 @@ const sgt_error *sgt_source_left(const sgt_source *s) { return &s->left; }
 
 /* ---- one source ---- */
 
-/* Open the file, unless it is already open, and prepare to decompress it if it is compressed. */
+/* Open the file unless it is already open. If the file is compressed, prepare to decompress it. */
 static int open_stream(sgt_source *s, sgt_error *err)
 {
     const int rc = s->fd < 0 ? open_file(s, err) : SGT_OK;
@@ -382,8 +393,8 @@ int sgt_source_seek(sgt_source *s, uint64_t at, sgt_error *err)
 static uint64_t raw_bytes(const sgt_source *s)
 {
     const uint64_t size = s->file->size;
-    /* The number of bytes that a filter has read of the file is unknown. Use the number of bytes
-     * that it has printed, up to the size of the file. */
+    /* It is not known how many bytes of the file a filter has read. Return the number of bytes that
+     * the filter has printed instead, but not more than the size of the file. */
     if (s->file->filter) return s->at < size ? s->at : size;
     return packed_at(s);
 }
@@ -392,8 +403,8 @@ uint64_t sgt_source_raw(const sgt_source *s) { return s->ahead ? s->raw : raw_by
 
 /* ---- reading ahead ---- */
 
-/* Main function of the read-ahead thread: open the file, and read it into the ring buffer until the
- * file ends. */
+/* Main function of the read-ahead thread: open the file, and read its stream into the ring buffer
+ * until the stream ends, an error occurs or a stop is requested. */
 static void *fill_ring(void *arg)
 {
     sgt_source *s = arg;
@@ -450,8 +461,8 @@ static int read_ring(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end
     int rc = SGT_OK;
     pthread_mutex_lock(&r->lock);
     while (*n < want && !*end && !rc) {
-        /* no timeout is needed: if a stop is requested, the read-ahead thread notices it and
-         * ends */
+        /* no timeout is needed here, because the read-ahead thread ends if a stop is requested, and
+         * then signals `changed` */
         while (r->made == r->used && !r->ended) pthread_cond_wait(&r->changed, &r->lock);
         const size_t from = (size_t)(r->used % SGT_AHEAD_BYTES),
                      there = at_most((size_t)(r->made - r->used), want - *n),
