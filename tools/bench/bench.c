@@ -91,9 +91,9 @@ bench_row *bench_add(json_t *about)
     return r;
 }
 
-/* Summarize a row's figures over all turns (repeated measurements), and add the summary to the
- * row's result. For a figure that is a real number, the summary is the median; for any other value,
- * it is the value of the last turn. */
+/* Summarize the values that were measured for a row over all turns (repeated measurements), and add
+ * the summary to the row's result. A value that is a real number is summarized by its median over
+ * all turns; of any other value, the last turn's is used. */
 static void take_medians(bench_row *r)
 {
     double x[BENCH_TURNS];

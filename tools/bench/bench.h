@@ -36,11 +36,11 @@ enum { BENCH_ROWS = 32, BENCH_TURNS = 100 };
 /* A row of the table. */
 typedef struct bench_row {
     /* the row's object in the JSON document. It has the fields given to bench_add and, after the
-     * measurement, one field for each measured figure: the median over all turns if the figure is a
-     * real number, otherwise the value of the last turn */
+     * measurement, one field for each measured value: the median over all turns if the value is a
+     * real number, otherwise the value in the last turn */
     json_t *result;
-    /* array with one object per turn (repeated measurement), which has the figures measured in that
-     * turn */
+    /* array with one object per turn (repeated measurement); each object has the values measured in
+     * that turn */
     json_t *turns;
     char why[320]; /* reason why the row is skipped; "" if the row is not skipped */
 } bench_row;
@@ -81,14 +81,14 @@ typedef struct bench_subcommand {
 extern const bench_subcommand bench_loader, bench_tokenize, bench_kernels, bench_step,
     bench_ablation;
 
-/* Run the subcommand of which *c is the member `command`, and return the program's exit code. */
+/* Run the bench_subcommand whose member `command` is *c, and return the program's exit code. */
 int bench_run_subcommand(const sgt_command *c, int argc, char **argv);
 
 /* ---- bench.c: rows ---- */
 
 /* Add a row to the table and return it. `about` is a JSON object with fields that describe the row,
- * or NULL. The row takes ownership of `about`; after the measurement, the row's figures are added
- * to that object. */
+ * or NULL. The row takes ownership of `about`; after the measurement, the values measured for the
+ * row are added to that object. */
 bench_row *bench_add(json_t *about);
 
 /* Measure row i once, and set *figures to a new JSON object with the measured values. If there is
@@ -97,8 +97,8 @@ typedef int bench_take(size_t i, json_t **figures, sgt_error *err);
 
 /* Measure the `count` rows from index `first` on, `turns` times each. Each turn calls `take` once
  * for every row that is not skipped. Rows alternate in this way so that a change in the machine's
- * speed affects all of them alike. At the end, add each row's figures to its result, even if a
- * measurement failed. */
+ * speed affects all of them alike. At the end, add a summary of each row's measured values to the
+ * row's result, even if a measurement failed. */
 int bench_take_turns(size_t first, size_t count, size_t turns, bench_take *take, sgt_error *err);
 
 /* Handle rc, the result of measuring row r. If rc is SGT_EUNSUPPORTED, mark the row as skipped for
@@ -267,7 +267,8 @@ typedef struct step_run {
     /* 1 if the text of each step's rows is also tokenized before the step, as if training read text
      * instead of tokens; otherwise 0. Requires data with GPT-2's vocabulary */
     int text;
-    int parts; /* 1 to also record the time of each kernel in a step (CUDA only) */
+    /* 1 if the time of each kernel in a step is also recorded (CUDA only); otherwise 0 */
+    int parts;
 } step_run;
 
 /* Measure training steps. Set *figures to a JSON object with the fields that `sgt-bench step

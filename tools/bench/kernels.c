@@ -80,8 +80,8 @@ static void add_product(const char *layer, const char *pass, sgt_cuda_gemm_shape
     const sgt_precision precision = state.options.precision;
     static const sgt_cuda_type types[] = {SGT_F32, SGT_F32, SGT_BF16, SGT_F16};
     static const char *const epilogues[] = {"none", "bias", "gelu", "dgelu"};
-    /* skip products of other layers than --layer, but never the first product, which gives the peak
-     * speed */
+    /* skip a product of a layer other than --layer, but never the first product, which gives the
+     * peak speed */
     if (bench.count && strcmp(o.layer, "all") != 0 && strcmp(o.layer, layer) != 0) return;
     s.lda = s.trans_a ? s.m : s.k;
     s.ldb = s.trans_b ? s.k : s.n;

@@ -109,7 +109,7 @@ static const char *name_of(int maker)
     return is_python(maker) ? peers[maker - PYTHON].name : maker == FIO ? "fio" : "memcpy";
 }
 
-/* Where the set's data is before a row of the table is measured:
+/* Where the data set is before a row of the table is measured:
  * - COLD: not in the page cache, so a reader reads from the disk
  * - CACHED: in the page cache, but not yet mapped into this process, as in the first epoch
  * - MAPPED: in the page cache, with all pages mapped, as in later epochs
@@ -130,7 +130,7 @@ typedef struct loader_row {
 
 /* A source of batches, which all threads share during a slice (a short timed interval). If
  * `windows` is NULL, the source is a loader that uses the reader to be measured. Otherwise, it is
- * the `memcpy` source, which copies windows from a buffer as large as the set, in the order in
+ * the `memcpy` source, which copies windows from a buffer as large as the data set, in the order in
  * which a loader would draw them. Values do not affect the speed, so the buffer's contents are
  * arbitrary. The buffer is in huge pages that are already mapped, so `memcpy` shows the highest
  * speed that a loader could reach. */
@@ -143,34 +143,35 @@ typedef struct drawer {
     uint64_t next; /* first batch of the next slice */
     double opened_s;
     const char **windows; /* (WINDOWS) */
-    /* buffer from which `memcpy` copies; it is as large as the set's tokens, or smaller if there is
-     * too little free memory */
+    /* buffer from which `memcpy` copies; it is as large as the data set's tokens, or smaller if
+     * there is too little free memory */
     sgt_arena memory;
 } drawer;
 
 static struct {
     /* What each row of the table measures. The first `main_count` rows are measured together, in
      * alternation. The remaining rows measure mmap in the state COLD. They come last because they
-     * evict the set from the page cache. */
+     * evict the data set from the page cache. */
     loader_row rows[BENCH_ROWS];
     size_t main_count;
     sgt_loader_options options; /* of `set` */
     sgt_loader *set; /* loader that is used only to list the shards, not to draw batches */
     sgt_loader_info info;
-    /* The set is opened many times, with several readers, but notices about the set are printed
-     * only once: when the reader `speaker` opens it for the first time. `spoke` is nonzero after
-     * that. */
+    /* The data set is opened many times, with several readers, but notices about the data set are
+     * printed only once: when the reader `speaker` opens it for the first time. `spoke` is nonzero
+     * after that. */
     int speaker, spoke;
     /* the current measurement */
     double seconds; /* seconds of a slice */
-    int warm_up;    /* 1 during the warm-up turn, whose figures are discarded */
-    /* sources of batches that stay open between turns, indexed by loader_row.maker. Only `memcpy`
-     * and readers measured in the state WARM or MAPPED have an open source here */
+    int warm_up;    /* 1 during the warm-up turn, whose results are discarded; otherwise 0 */
+    /* sources of batches that stay open between turns (repeated measurements), indexed by
+     * loader_row.maker. Only `memcpy` and readers measured in the state WARM or MAPPED have an open
+     * source here */
     drawer drawers[MEMCPY + 1];
     int fits; /* 1: all shards fit into the page cache */
-    /* number of rows that slices in the state COLD have already drawn, counted from the start of
-     * the first epoch. The next COLD slice continues after these rows, so that no row is read from
-     * the disk twice */
+    /* number of rows of tokens that slices in the state COLD have already drawn, counted from the
+     * start of the first epoch. The next such slice continues after these rows, so that no row is
+     * read from the disk twice */
     uint64_t cold_rows;
     bench_script script; /* loaders.py */
     bench_child *python; /* NULL: not started */
@@ -184,7 +185,7 @@ typedef struct loader_slice {
 
 /* ---- what is read ---- */
 
-/* Open the set with the given reader (an sgt_reader), for rows of o.seq tokens. */
+/* Open the data set with the given reader (an sgt_reader), for rows of o.seq tokens. */
 static int open_loader(sgt_loader **l, int reader, sgt_notice notice, sgt_error *err)
 {
     sgt_loader_options options = state.options;
@@ -222,7 +223,7 @@ static int find_shards(sgt_error *err)
     return SGT_OK;
 }
 
-/* Return the bytes per id in the set. */
+/* Return the bytes per id in the data set. */
 static size_t id_bytes(void) { return state.set->set.width; }
 
 /* ---- the rows of the table ---- */
@@ -256,8 +257,9 @@ static void add_reader(int reader, int output)
 }
 
 /* Add all rows of the table: first memcpy, then each reader with each output, then other programs,
- * then mmap in the state COLD. The COLD rows are omitted with --sampling block, because that reads
- * whole pools of blocks ahead, which would take longer than a slice. */
+ * then mmap in the state COLD. The last rows are omitted with --sampling block, because that reads
+ * pools (large groups of blocks) ahead, which would take longer than a slice (the time for one
+ * measurement). */
 static int add_rows(sgt_error *err)
 {
     uint32_t readers = 0, outputs = 0;
@@ -287,9 +289,9 @@ static int add_rows(sgt_error *err)
 
 /* ---- drawing batches ---- */
 
-/* number of batches skipped between two COLD slices. Readers prefetch fewer than AHEAD batches.
- * Skipping AHEAD batches therefore ensures that the next slice reads no window that this slice has
- * already prefetched */
+/* number of batches skipped between two slices (timed intervals) in the state COLD. Readers
+ * prefetch fewer than AHEAD batches, so after AHEAD skipped batches, the next slice reads no window
+ * that has already been prefetched */
 #define AHEAD 64
 
 static void drawer_close(drawer *d)
@@ -352,8 +354,8 @@ static int drawer_open(drawer *d, const loader_row *r, sgt_error *err)
  * the measurement starts */
 #define WINDOWS ((size_t)1 << 18)
 
-/* Map the buffer from which `memcpy` copies. The buffer is as large as the set's tokens, but takes
- * at most a third of the free memory. */
+/* Map the buffer from which `memcpy` copies. The buffer is as large as the data set's tokens, but
+ * takes at most a third of the free memory. */
 static int map_memory(drawer *d, sgt_error *err)
 {
     sgt_memory memory;
@@ -403,7 +405,7 @@ static int draw_batch(void *ctx, int thread, uint64_t k, sgt_error *err)
 
 static double cpu_seconds(void) { return (double)clock() / CLOCKS_PER_SEC; }
 
-/* Draw batches for `seconds` seconds, and add the measured figures to *sum. Each thread draws at
+/* Draw batches for `seconds` seconds, and add the measured numbers to *sum. Each thread draws at
  * most `most` batches, unless `most` is 0. */
 static int draw_slice(drawer *d, const loader_row *r, uint64_t most, double seconds,
                       loader_slice *sum, sgt_error *err)
@@ -424,7 +426,7 @@ static int draw_slice(drawer *d, const loader_row *r, uint64_t most, double seco
     return SGT_OK;
 }
 
-/* ---- slices that reopen the set ---- */
+/* ---- slices that reopen the data set ---- */
 
 /* If all shards fit into the page cache, read every page that is not cached yet. */
 static int fill_cache(sgt_error *err)
@@ -432,11 +434,11 @@ static int fill_cache(sgt_error *err)
     return state.fits ? bench_cache(state.set, 1, err) : SGT_OK;
 }
 
-/* Return the number of batches that each thread may draw before the set must be reopened, or 0 if
- * it need not be. Drawing batches changes the state that the row measures. In the state CACHED, all
- * pages are mapped after one epoch. In the state COLD, the limit is the number of batches that read
- * about a tenth of the set's pages: after more batches, too many windows would be in pages that are
- * already cached. */
+/* Return the number of batches that each thread may draw before the data set must be reopened, or 0
+ * if it need not be. Drawing batches changes the state that the row measures. In the state CACHED,
+ * all pages are mapped after one epoch. In the state COLD, the limit is the number of batches that
+ * read about a tenth of the data set's pages: after more batches, too many windows would be in
+ * pages that are already cached. */
 static uint64_t batches_until_reopened(const drawer *d, const loader_row *r)
 {
     uint64_t rows = o.batch * (uint64_t)r->threads;
@@ -470,15 +472,15 @@ static int draw_pools(drawer *d, const loader_row *r, double seconds, loader_sli
     return rc;
 }
 
-/* maximum number of times that a slice opens the set, without --cold. Without this limit, a small
- * set would be opened so often that most of the time would be spent on opening it */
+/* maximum number of times that a slice opens the data set, without --cold. Without this limit, a
+ * small data set would be opened so often that most of the time would be spent on opening it */
 enum { OPENED_MOST = 10 };
 
-/* Measure a slice of a row whose state changes while it is measured: CACHED ends when the pages are
- * mapped, and COLD when the pages are cached. Therefore open the set for this slice, and reopen the
- * set each time that the state has ended. For COLD, close the set before evicting its pages,
- * because mapped pages cannot be evicted. With the reader `preload`, only opening the set reads the
- * disk. */
+/* Measure a slice (timed interval) of a row whose state changes while it is measured: CACHED ends
+ * when the pages are mapped, and COLD when the pages are cached. Therefore open the data set for
+ * this slice, and reopen the data set each time that the state has ended. For COLD, close the data
+ * set before evicting its pages, because mapped pages cannot be evicted. With the reader `preload`,
+ * only opening the data set reads the disk. */
 static int reopened_slice(const loader_row *r, loader_slice *sum, sgt_error *err)
 {
     int cold = r->pass == COLD, reads = cold && r->maker != SGT_READER_PRELOAD;
@@ -548,7 +550,8 @@ static int open_python(sgt_error *err)
                     strstr(why.text, "No module named") ? " (pass a Python that has numpy)" : "");
 }
 
-/* Measure a slice of row r, during which loaders.py draws batches for state.seconds seconds. */
+/* Measure row r for one slice (timed interval): let loaders.py draw batches for state.seconds
+ * seconds. */
 static int python_slice(const loader_row *r, loader_slice *s, sgt_error *err)
 {
     const char *peer = peers[r->maker - PYTHON].peer;
@@ -633,8 +636,8 @@ static int read_fio(const fio_run *run, const json_t *answer, loader_slice *s, s
     return sgt_fail(err, SGT_EUNSUPPORTED, "fio failed: error %d (%s)", failed, strerror(failed));
 }
 
-/* Measure a slice in which fio reads the set's own shards, with the same access pattern as
- * --sampling: rows or blocks at random positions, or sequential reads (see plan_fio). */
+/* Measure fio for one slice (timed interval). fio reads the data set's own shards with the access
+ * pattern of --sampling: rows or blocks at random positions, or sequential reads (see plan_fio). */
 static int fio_slice(loader_slice *s, sgt_error *err)
 {
     const fio_run run = plan_fio();
@@ -674,11 +677,10 @@ static int run_slice_of(const loader_row *r, loader_slice *sum, sgt_error *err)
     return draw_slice(&state.drawers[r->maker], r, 0, state.seconds, sum, err);
 }
 
-/* Handle the error rc of measuring row i. If the user asked for the row's reader, return rc. (The
- * user asked for a COLD row only with --cold, because other COLD rows are added automatically.) If
- * the user did not ask for it and rc is SGT_EUNSUPPORTED, skip the row. If the skipped row belongs
- * to another program, also print a notice, unless the reason is that fio is not installed. Return
- * any other rc unchanged. */
+/* Handle the error rc of measuring row i. If the row's reader was requested, return rc. (A row in
+ * the state COLD counts as requested only with --cold: without --cold, it is added automatically.)
+ * Otherwise, if rc is SGT_EUNSUPPORTED, skip the row; if the row belongs to another program, also
+ * print a notice, unless the reason is that fio is not installed. Return any other rc unchanged. */
 static int leave_out(size_t i, int rc, const sgt_error *err)
 {
     const loader_row *r = &state.rows[i];
@@ -693,9 +695,9 @@ static int measure_row(size_t i, json_t **figures, sgt_error *err)
     const loader_row *r = &state.rows[i];
     loader_slice sum = {0};
     if (state.warm_up && r->pass == COLD) return SGT_OK;
-    /* At the start of each turn, read the shards into the page cache again, because the kernel may
-     * have evicted some of their pages when this process or a Python program allocated huge
-     * pages. */
+    /* At the start of each turn (pass over all rows), read the shards into the page cache again,
+     * because the kernel may have evicted some of their pages when this process or a Python program
+     * allocated huge pages. */
     int rc = i || o.cold ? SGT_OK : fill_cache(err);
     if (rc == SGT_OK) rc = run_slice_of(r, &sum, err);
     if (rc < 0) return leave_out(i, rc, err);
@@ -736,7 +738,7 @@ static int measure_rows(size_t first, size_t count, double seconds, sgt_error *e
     return rc;
 }
 
-/* Determine whether the set fits into the page cache, and if it fits, read it into the page
+/* Determine whether the data set fits into the page cache, and if it fits, read it into the page
  * cache. */
 static int prepare_cache(sgt_error *err)
 {
@@ -758,7 +760,7 @@ static int measure_all(sgt_error *err)
     int rc = o.cold ? SGT_OK : prepare_cache(err);
     if (rc == SGT_OK) rc = measure_rows(0, state.main_count, o.seconds - extra, err);
     if (rc == SGT_OK) rc = measure_rows(state.main_count, rest, extra, err);
-    /* read the set into the page cache again, because the COLD rows have evicted it */
+    /* read the data set into the page cache again, because the COLD rows have evicted it */
     if (rc == SGT_OK && !o.cold) rc = fill_cache(err);
     return rc;
 }
@@ -860,7 +862,8 @@ static void make_shown(size_t i)
     char name[32];
     const loader_row *r = &state.rows[i];
     json_t *j = bench.rows[i].result;
-    /* 1 if batches are copied from memory, so that the disk does not limit the speed */
+    /* 1 if batches are copied from memory, so that the disk does not limit the speed; otherwise
+     * 0 */
     int from_memory = r->maker == MEMCPY || r->maker == SGT_READER_PRELOAD;
     const char *limit =
         o.cold && json_object_get(j, "fio_fraction") ? "fio_fraction" : "memcpy_fraction";

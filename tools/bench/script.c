@@ -43,9 +43,9 @@ int bench_memory_file(const char *name, const char *text, size_t n, sgt_error *e
     return rc < 0 ? rc : fd;
 }
 
-/* Restrict this thread to `threads` of the cores on which it may run, and store its previous set of
- * cores in *before. A child process inherits the set from the thread that starts it, so the next
- * child gets only these cores. */
+/* Restrict this thread to `threads` of the cores on which it may run, and store all of these cores
+ * in *before. A child process inherits the cores of the thread that starts it, so the next child
+ * gets only `threads` cores. */
 static void narrow(cpu_set_t *before, int threads)
 {
     cpu_set_t set;

@@ -275,8 +275,9 @@ static void show_parts(const json_t *top)
     bench_table(rows, columns, "");
 }
 
-/* Print a table of steps. If `several` is 1, it has one row for each batch size. If `several` is 0,
- * it has a row for our step, whose fields are in `top` itself, and one for PyTorch's step. */
+/* Print a table of steps. If `several` is 1, the table has one row for each batch size. If
+ * `several` is 0, the table has a row for our step, whose fields are in `top` itself, and one for
+ * PyTorch's step. */
 static void show_steps(json_t *top, int several)
 {
     const bench_column columns[] = {{"program", "", .kind = BENCH_TEXT},

@@ -77,9 +77,9 @@ static double sum_gaps(const spans *x, double *whole)
     return (double)gaps * 1e-6;
 }
 
-/* Add the recorded kernels to the figures: averages per step, sorted by descending time. A kernel's
- * speed is added only if its number of bytes or operations is known. Also add the time of a step
- * (step_ms) and the time during which no kernel ran (idle_ms). */
+/* Add the recorded kernels to the JSON object `figures`: averages per step, sorted by descending
+ * time. A kernel's speed is added only if its number of bytes or operations is known. Also add the
+ * time of a step (step_ms) and the time during which no kernel ran (idle_ms). */
 static void add_kernels(json_t *figures, spans *x, unsigned steps)
 {
     json_t *kernel, *all = json_array();
@@ -229,7 +229,7 @@ static void begin_recording(measurement *m)
     m->unrecorded = m->lib->cupti.begin(m->cupti, &m->why_unrecorded);
 }
 
-/* End recording, and add the results to the figures. */
+/* Stop recording with CUPTI, and add the results to m->figures. */
 static void end_recording(measurement *m)
 {
     sgt_error *err = &m->why_unrecorded;
@@ -247,7 +247,7 @@ static void end_recording(measurement *m)
 
 /* ---- steps ---- */
 
-/* Return a JSON object with the figures of the measured steps. Unknown figures are omitted. */
+/* Return a JSON object with the values measured in the steps, without those that are unknown. */
 static json_t *make_figures(const measurement *m)
 {
     const sgt_backend *b = m->b;

@@ -102,9 +102,9 @@ static struct {
 
 /* ---- the text ---- */
 
-/* usual maximum size in bytes of the pieces into which text is cut; sgt-tokenize uses the same size
- * for documents. A piece is longer if cutting it at any position in this range would change the
- * tokens */
+/* usual maximum size in bytes of the pieces into which text is cut; sgt-tokenize cuts documents
+ * into pieces of the same size. A piece is longer if cutting it at any position in this range would
+ * change the tokens */
 #define PIECE_BYTES ((size_t)256 << 10)
 /* maximum size in bytes of an input: 1 TiB */
 #define MOST_BYTES ((size_t)1 << 40)
