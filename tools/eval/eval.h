@@ -16,11 +16,11 @@
 typedef struct eval {
     const char *device; /* "cpu" or "cuda" */
     sgt_precision precision;
-    /* `batch` is the number of rows per batch, and `seq` the number of tokens per window of a
+    /* `batch` is the number of rows per batch, and `seq` the number of tokens per window of a data
      * set */
     uint64_t batch, seq;
     int threads, quiet;
-    const char *split; /* split of a set, such as "val" */
+    const char *split; /* split of a data set, such as "val" */
     sample_model model;
     sgt_notice notice;
     const sgt_stop *stop;

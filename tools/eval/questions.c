@@ -18,14 +18,14 @@
 
 typedef enum question_kind {
     NONE,
-    CHOICE, /* {"ctx", "endings", "label"}: which ending is the likeliest after the context? */
+    CHOICE, /* lines of the form {"ctx", "endings", "label"}, which ask for the likeliest ending */
     WORD    /* {"text"}: what is its last word? */
 } question_kind;
 
-/* Rules for choosing the model's answer. By each rule, the answer with the lowest loss is chosen:
- * by BY_SUM the total loss of the answer's tokens, by BY_CHARACTER the loss per character, and by
- * BY_TOKEN the loss per token. As in lm-evaluation-harness, the space before an answer does not
- * count as a character. */
+/* Rules by which the model's answer is chosen: it is the answer with the lowest total loss over its
+ * tokens (BY_SUM), the lowest loss per character (BY_CHARACTER), or the lowest loss per token
+ * (BY_TOKEN). As in lm-evaluation-harness, the space before an answer does not count as a
+ * character. */
 enum { BY_SUM, BY_CHARACTER, BY_TOKEN, RULES };
 static const char *const acc_names[] = {"acc", "acc_norm", "acc_token"};
 static const char *const stderr_names[] = {"acc_stderr", "acc_norm_stderr", "acc_token_stderr"};
@@ -39,12 +39,13 @@ typedef struct answer_row {
      * has `characters` characters. */
     uint32_t count, asked, characters;
     double loss; /* total loss of the answer's tokens */
-    int greedy;  /* 1 if greedy decoding of the context would generate this answer */
+    int greedy;  /* 1 if greedy decoding of the context would generate this answer; otherwise 0 */
 } answer_row;
 
 typedef struct question {
-    /* `line` is the question's line number in its file, counted from 1. `row` is the index in
-     * questions.rows of the row of its first answer; the other answers follow. */
+    /* `line` is the question's line number in its file, counted from 1. `row` is the index, in
+     * questions.rows, of the row with the question's first answer; the rows of the other answers
+     * follow. */
     size_t line, row;
     uint32_t choices; /* number of possible answers, each of which has a row of its own */
     uint32_t label;   /* index of the right answer */

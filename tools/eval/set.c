@@ -91,8 +91,8 @@ typedef struct set {
     sgt_text_loss text;
 } set;
 
-/* Check that the set was tokenized with the model's vocabulary. With another vocabulary, the loss
- * and the bits per byte would be meaningless. */
+/* Check that the data set was tokenized with the model's vocabulary. With another vocabulary, the
+ * loss and the bits per byte would be meaningless. */
 static int check_vocabulary(const set *s, const eval *e, sgt_error *err)
 {
     uint64_t fingerprint = s->info.fingerprint;

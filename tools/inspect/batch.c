@@ -25,8 +25,8 @@ typedef struct drawing {
     int32_t *inputs;
 } drawing;
 
-/* Return a JSON array with one element for each row of batch k: the index of the set from which the
- * row was drawn. Used if training mixes several sets. */
+/* Return a JSON array with one element for each row of batch k: the index of the data set from
+ * which the row was drawn. Used if training mixes several data sets. */
 static json_t *sets_json(const drawing *d, uint64_t k)
 {
     json_t *sets = json_array();

@@ -1,7 +1,7 @@
-/* compare.c: compares the tokens of two sets, no matter how they are divided into shards, and shows
- * the first difference. If both sets are folders, the train split of one is compared with that of
- * the other, and likewise the val split. If either set is a single shard, all tokens are compared
- * as one sequence. */
+/* compare.c: compares the tokens of two data sets, no matter how they are divided into shards, and
+ * shows the first difference. If both data sets are folders, the train split of one is compared
+ * with that of the other, and likewise the val split. If either data set is a single shard, all
+ * tokens are compared as one sequence. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,12 +13,12 @@
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
-/* number of tokens compared at a time. This is few enough that the tokens of both sets are still in
- * the L2 cache when they are compared after reading */
+/* number of tokens compared at a time. This is few enough that the tokens of both data sets are
+ * still in the L2 cache when they are compared after reading */
 #define BLOCK ((size_t)1 << 17)
 #define AROUND 6 /* number of tokens that are shown before and after the first difference */
 
-/* One of the two sets. */
+/* One of the two data sets. */
 typedef struct side {
     inspect_set set;
     void *ids; /* room for the ids of BLOCK tokens */
@@ -36,11 +36,11 @@ typedef struct pair {
      * if all tokens were compared as one sequence */
     int split;
     /* index of the first token that differs, counted from the start of the split or, if `split` is
-     * -1, from the start of the set */
+     * -1, from the start of the data set */
     uint64_t token;
     int differs; /* 1: the tokens differ */
-    /* 1 if the sets have the same vocabulary, 0 if not, -1 if unknown because a set does not state
-     * its vocabulary */
+    /* 1 if the data sets have the same vocabulary, 0 if not, -1 if unknown because a data set does
+     * not state its vocabulary */
     int vocabularies;
 } pair;
 
@@ -55,9 +55,9 @@ static size_t first_difference(const side *a, const side *b, size_t n)
     return i;
 }
 
-/* Compare one split of the two sets (`split` is its index), or all their tokens if `split` is -1.
- * Set p->differs to 1 if there is a difference, and p->token to the number of equal tokens before
- * the first difference. */
+/* Compare the split with index `split` of the two data sets, or all tokens of the data sets if
+ * `split` is -1. Set p->differs to 1 if there is a difference, and p->token to the number of equal
+ * tokens before the first difference. */
 static int compare_split(pair *p, int split, sgt_error *err)
 {
     side *a = &p->sides[0], *b = &p->sides[1];
@@ -99,8 +99,9 @@ static int open_side(side *d, const inspect *o, const char *path, sgt_error *err
 
 /* ---- output ---- */
 
-/* Set d->around to a JSON object that describes the tokens of this set around the first difference.
- * The object includes their text if the vocabulary is known and contains all their ids. */
+/* Set d->around to a JSON object that describes the tokens of this data set around the first
+ * difference. The object includes their text if the vocabulary is known and contains all their
+ * ids. */
 static int describe_around(side *d, const pair *p, sgt_error *err)
 {
     sgt_vocab *v;

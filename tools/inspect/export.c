@@ -1,5 +1,5 @@
 /* export.c: converts a set of sgt's own shards to the file format of another trainer. The new files
- * are written to OUT/.work. A set that OUT already contains is kept until the new files are
+ * are written to OUT/.work. A data set that OUT already contains is kept until the new files are
  * complete and verified. */
 #include "tokenize/out/export.h"
 
@@ -18,7 +18,8 @@ typedef struct exporting {
     inspect_set set;
     const char *path; /* path of OUT */
     sgt_out out;
-    int replacing;         /* 1 if OUT contained another set, which has now been removed */
+    /* 1 if OUT contained another data set, which has now been removed; otherwise 0 */
+    int replacing;
     sgt_manifest manifest; /* manifest of the new set */
     sgt_progress *bar;
 } exporting;
@@ -108,8 +109,8 @@ static int export_set(exporting *e, sgt_error *err)
     if (!rc) v->normalize = read_normal_form(&e->set.manifest);
     if (!rc && (rc = sgt_out_claim(&e->out, &r, err)) == 0) {
         rc = fill_out(e, v, err);
-        /* If the earlier set has been removed, keep .work as a sign that OUT is incomplete. The
-         * same command can then be run again. */
+        /* If the earlier data set has been removed, keep .work as a sign that OUT is incomplete.
+         * The same command can then be run again. */
         sgt_out_release(&e->out, e->replacing || e->out.had_work);
     }
     sgt_vocab_free(v);

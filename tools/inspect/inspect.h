@@ -1,9 +1,9 @@
-/* inspect.h: functions and types that the source files of sgt-inspect share. set.c opens a set (a
- * shard or a folder of shards) and describes files that are not shards. show.c prints a summary of
- * a set. text.c reads a set's tokens in order and decodes them. verify.c checks an entire set.
- * compare.c compares two sets. export.c converts a set to another trainer's format. batch.c shows
- * the batches that training would draw. run.c reads run folders and checkpoints. sgt-inspect.c
- * parses the command line. */
+/* inspect.h: functions and types that the source files of sgt-inspect share. set.c opens a data set
+ * (a shard or a folder of shards) and describes files that are not shards. show.c prints a summary
+ * of a data set. text.c reads a data set's tokens in order and decodes them. verify.c checks an
+ * entire data set. compare.c compares two data sets. export.c converts a data set to another
+ * trainer's format. batch.c shows the batches that training would draw. run.c reads run folders and
+ * checkpoints. sgt-inspect.c parses the command line. */
 #ifndef SGT_TOOLS_INSPECT_H
 #define SGT_TOOLS_INSPECT_H
 
@@ -29,7 +29,7 @@ typedef struct inspect {
     int loader, sampling; /* sgt_reader, sgt_sampling */
     uint64_t seed, batch_size, seq_len, pad;
     int padded_by;    /* 1: --pad was given */
-    int documents;    /* 1 if --batch also shows where documents begin in each row */
+    int documents;    /* 1 if --batch also shows where documents begin in each row; otherwise 0 */
     uint64_t threads; /* number of threads for --verify; 0 for one thread per available core */
     int layout;       /* value of --export, an sgt_layout; 0 if the option is not given */
     int force;
@@ -37,20 +37,21 @@ typedef struct inspect {
     const sgt_stop *stop;
 } inspect;
 
-/* An open set. Its shards are ordered by split: all shards of train come before those of val. For
- * each shard, the header has been compared with the file's size and with the manifest. */
+/* An open data set. Its shards are ordered by split: all shards of train come before those of val.
+ * For each shard, the header has been compared with the file's size and with the manifest. */
 typedef struct inspect_set {
     const char *path;
     int folder;
-    int unfinished; /* 1 if the program that writes this set has not completed it */
+    /* 1 if the program that writes this data set has not completed it; otherwise 0 */
+    int unfinished;
     /* content of manifest.json; if that file is missing, manifest.options is NULL */
     sgt_manifest manifest;
     sgt_set set;
     /* ends[i] is the index of the first shard after split i, which equals the number of shards in
-     * splits 0 to i. Not used if the set is a single shard */
+     * splits 0 to i. Not used if the data set is a single shard */
     uint32_t ends[SGT_SPLITS];
-    /* header of the set's first shard. If there is a manifest, the vocabulary size, the end-of-text
-     * id and the fingerprint have been replaced with those in the manifest */
+    /* header of the data set's first shard. If there is a manifest, the vocabulary size, the
+     * end-of-text id and the fingerprint have been replaced with those in the manifest */
     sgt_shard_header first;
     /* total number of tokens and of documents in all shards; `documents` is UINT64_MAX if the
      * number of documents is unknown */
@@ -64,7 +65,8 @@ typedef struct inspect_set {
  * their comment states other values. Results are printed to standard output. */
 int inspect_set_open(inspect_set *s, const inspect *o, const char *path, sgt_error *err);
 void inspect_set_close(inspect_set *s);
-/* Check all shards of the set. For each damaged shard, set its member `damage` to a description. */
+/* Check all shards of the data set. For each damaged shard, set its member `damage` to a
+ * description. */
 int inspect_set_verify(inspect_set *s, const inspect *o, sgt_error *err);
 int inspect_set_show(const inspect_set *s, const inspect *o, sgt_error *err);
 
@@ -87,12 +89,12 @@ int inspect_read(inspect_set *s, int split, uint64_t from, void *ids, size_t wan
                  sgt_error *err);
 void inspect_close_shard(inspect_set *s);
 
-/* Return the number of tokens in a split, or in the entire set if `split` is -1. If `documents` is
- * not NULL, set *documents to the number of documents, or to UINT64_MAX if that number is
- * unknown. */
+/* Return the number of tokens in a split, or in the entire data set if `split` is -1. If
+ * `documents` is not NULL, set *documents to the number of documents, or to UINT64_MAX if that
+ * number is unknown. */
 uint64_t inspect_count(const inspect_set *s, int split, uint64_t *documents);
-/* Return the shard that contains token number `token` of a split (of the entire set if `split` is
- * -1), and set *offset to the token's index within that shard. Return NULL if there are not that
+/* Return the shard that contains token number `token` of a split (of the entire data set if `split`
+ * is -1), and set *offset to the token's index within that shard. Return NULL if there are not that
  * many tokens. */
 const sgt_set_shard *inspect_place(const inspect_set *s, int split, uint64_t token,
                                    uint64_t *offset);
@@ -101,10 +103,11 @@ const sgt_set_shard *inspect_place(const inspect_set *s, int split, uint64_t tok
  * maximum vocabulary size if they are 4 bytes wide. */
 uint32_t inspect_ids(const sgt_set_shard *d);
 
-/* Compare the tokens of two sets, and print the first difference if there is one. Return 0 if the
- * sets have the same tokens and vocabulary, 1 if not, or a negative SGT_E*. */
+/* Compare the tokens and, as far as they are known, the vocabularies of two data sets. Print the
+ * first difference if there is one. Return 0 if the data sets are equal, 1 if they differ, or a
+ * negative SGT_E*. */
 int inspect_compare(const inspect *o, const char *const paths[2], sgt_error *err);
-/* Export the set at paths[0] to the folder paths[1], in the format that o->layout names. */
+/* Export the data set at paths[0] to the folder paths[1], in the format that o->layout names. */
 int inspect_export(const inspect *o, const char *const *paths, sgt_error *err);
 
 int inspect_decode(inspect_set *s, const inspect *o, sgt_error *err);
@@ -122,11 +125,11 @@ int inspect_checkpoint(const inspect *o, sgt_error *err);
 int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *option,
                  sgt_error *err);
 
-/* Open the vocabulary with which to decode ids. inspect_set_vocabulary opens that of a set.
- * inspect_vocabulary opens that of the shard at `path`, whose ids are `width` bytes wide. If the
- * shard's folder has a tokenizer.json with the fingerprint `fingerprint`, this file is opened.
- * Otherwise, if the fingerprint is GPT-2's or 0 (unknown), GPT-2's vocabulary is opened. In all
- * other cases, the functions return SGT_EUNSUPPORTED. */
+/* Open the vocabulary with which to decode ids. inspect_set_vocabulary opens the vocabulary of a
+ * data set, and inspect_vocabulary that of the shard at `path`, whose ids are `width` bytes wide.
+ * If the shard's folder has a tokenizer.json with the fingerprint `fingerprint`, this file is
+ * opened. Otherwise, if the fingerprint is GPT-2's or 0 (unknown), GPT-2's vocabulary is opened. In
+ * all other cases, the functions return SGT_EUNSUPPORTED. */
 int inspect_set_vocabulary(sgt_vocab **out, const inspect_set *s, sgt_error *err);
 int inspect_vocabulary(sgt_vocab **out, uint64_t fingerprint, size_t width, const char *path,
                        sgt_error *err);

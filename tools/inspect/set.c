@@ -1,5 +1,5 @@
-/* set.c: opens a set (a folder of shards, or a single shard), and checks the headers and sizes of
- * its files against the manifest. */
+/* set.c: opens a data set (a folder of shards, or a single shard), and checks the headers and sizes
+ * of its files against the manifest. */
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,9 +15,9 @@
 
 /* ---- a folder ---- */
 
-/* Return whether `path` is the path of one of the set's shards with an index of at least `first`.
- * The search starts at index first + near and wraps around to `first`. If the manifest and the
- * folder list the shards in the same order, the first comparison succeeds. */
+/* Return whether `path` is the path of one of the data set's shards with an index of at least
+ * `first`. The search starts at index first + near and wraps around to `first`. If the manifest and
+ * the folder list the shards in the same order, the first comparison succeeds. */
 static int has_path(const sgt_set *s, uint32_t first, const char *path, size_t near)
 {
     const uint32_t n = s->count - first;
@@ -27,8 +27,8 @@ static int has_path(const sgt_set *s, uint32_t first, const char *path, size_t n
 }
 
 /* Find the shards of a split that are in the folder but are not listed in the manifest. Add these
- * shards to the set, and mark them as damaged. `first` is the index in the set of the first listed
- * shard of the split. */
+ * shards to the data set, and mark them as damaged. `first` is the index in the data set of the
+ * first listed shard of the split. */
 static int add_unlisted(inspect_set *s, const char *split, uint32_t first, sgt_error *err)
 {
     const sgt_manifest none = {0}, *m = &s->manifest;
@@ -140,7 +140,7 @@ int inspect_known(const char *path, sgt_error *err)
                     path);
 }
 
-/* ---- a set ---- */
+/* ---- a data set ---- */
 
 /* If the number of documents in a shard is unknown, but there is an .idx file next to the shard,
  * compute the number from the size of that file. */
@@ -153,12 +153,12 @@ static void count_documents(sgt_set_shard *h)
         h->documents = (uint64_t)st.st_size / 8;
 }
 
-/* Set the fields that describe the set as a whole. Called after the headers and sizes of all shards
- * have been checked. */
+/* Set the fields that describe the data set as a whole. Called after the headers and sizes of all
+ * shards have been checked. */
 static void describe(inspect_set *s)
 {
     const sgt_manifest *m = &s->manifest;
-    /* a set that was made from no documents has no shards, and is complete nonetheless */
+    /* a data set that was made from no documents has no shards, and is complete nonetheless */
     if (s->set.count) s->first = s->set.shards[0].head;
     if (m->options) {
         s->first.vocab = m->vocab;

@@ -46,7 +46,8 @@ static json_t *splits_json(const inspect_set *s)
     return splits;
 }
 
-/* Return a JSON object with what the manifest states about the text from which the set was made. */
+/* Return a JSON object with what the manifest states about the text from which the data set was
+ * made. */
 static json_t *text_json(const sgt_manifest *m)
 {
     json_t *invalid = m->invalid ? json_loads(m->invalid, 0, NULL) : NULL;

@@ -1,5 +1,5 @@
-/* text.c: reads the tokens of a set (or of one of its splits) as one sequence over all shards, and
- * decodes tokens to text. */
+/* text.c: reads the tokens of a data set (or of one of its splits) as one sequence over all shards,
+ * and decodes tokens to text. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,7 +25,8 @@ uint32_t inspect_ids(const sgt_set_shard *d)
     return d->head.vocab ? d->head.vocab : sgt_ids_bound(d->head.width);
 }
 
-/* Return the first shard of the split with index `split`, or of the entire set if `split` is -1. */
+/* Return the first shard of the split with index `split`, or of the entire data set if `split` is
+ * -1. */
 static const sgt_set_shard *first_of(const inspect_set *s, int split)
 {
     return s->set.shards + (split > 0 ? s->ends[split - 1] : 0);
@@ -146,8 +147,8 @@ int inspect_set_vocabulary(sgt_vocab **out, const inspect_set *s, sgt_error *err
 /* Where decoded text goes: to standard output or, with --json, to a buffer in memory. */
 typedef struct sink {
     json_t *ids; /* with --json, array of the ids decoded so far; NULL to print plain text */
-    /* 1 if standard output is a terminal: control characters in the text are printed in escaped
-     * form */
+    /* 1 if standard output is a terminal, so that control characters in the text must be escaped;
+     * otherwise 0 */
     int terminal;
     /* Decoded text that has not been printed yet. With --json, it is all of the text. Without
      * --json, it is only an incomplete character at the end, whose other bytes are still to be
@@ -186,8 +187,8 @@ static int put_piece(sink *k, const sgt_vocab *v, const void *ids, size_t n, sgt
     return k->ids ? SGT_OK : show_text(k, 0, err);
 }
 
-/* Check that the n ids at `ids` are less than `vocab`. `from` is the index of the first of them in
- * the set. */
+/* Check that the n ids at `ids` are less than `vocab`. `from` is the index in the data set of the
+ * first of these ids. */
 static int check_ids(const inspect_set *s, uint64_t from, const void *ids, size_t n, uint32_t vocab,
                      sgt_error *err)
 {

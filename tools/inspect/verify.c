@@ -1,7 +1,7 @@
-/* verify.c: verifies an entire set. It compares all tokens with the checksums and the vocabulary,
- * the starts of documents with the tokens, and the manifest's totals with sources.jsonl. Each
- * thread verifies one shard at a time, using large reads that bypass the page cache. For each
- * damaged shard, one line is printed. */
+/* verify.c: verifies an entire data set. It compares all tokens with the checksums and the
+ * vocabulary, the starts of documents with the tokens, and the manifest's totals with
+ * sources.jsonl. Each thread verifies one shard at a time, using large reads that do not fill the
+ * page cache. For each damaged shard, one line is printed. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -36,15 +36,16 @@ typedef struct checking {
     size_t count, next;
 } checking;
 
-/* Read the document starts of a shard from its .idx file. If the set has a manifest, a missing .idx
- * file is an error, because sgt-tokenize writes an .idx file with every shard. Without a manifest,
- * the set may come from another program; if there is no .idx file, no starts are checked. */
+/* Read the document starts of a shard from its .idx file. If the data set has a manifest, a missing
+ * .idx file is an error, because sgt-tokenize writes an .idx file with every shard. Without a
+ * manifest, the data set may come from another program; if there is no .idx file, no starts are
+ * checked. */
 static int read_starts(checking *c, sgt_error *err)
 {
     const sgt_set_shard *d = c->shard;
     const sgt_manifest *m = &c->w->set->manifest;
     /* There is nothing to read for other trainers' formats, which have no .idx file. Megatron-LM's
-     * .idx file was checked when the set was opened. */
+     * .idx file was checked when the data set was opened. */
     if (m->foreign || d->head.format == SGT_SHARD_MEGATRON) return SGT_OK;
     if (!sgt_index_path(c->idx, d->path) || (!m->options && sgt_file_gone(c->idx))) return SGT_OK;
     return sgt_index_read(&c->starts, &c->count, c->idx, d->head.tokens, d->documents, err);
