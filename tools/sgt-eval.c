@@ -1,4 +1,4 @@
-/* sgt-eval: measures how good a model is. This file has the command line, and tools/eval/ the
+/* sgt-eval: measures how good a model is. This file has the command line; tools/eval/ has the
  * evaluations. */
 #include <jansson.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* sgt-inspect: describes a folder of shards, a shard, a run or a checkpoint. It can also verify and
- * decode shards, show the batches that training would draw, compare two sets, and convert a set to
- * the formats of other trainers. */
+ * decode shards, show the batches that training would draw, compare two data sets, and convert a
+ * data set to the formats of other trainers. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -211,8 +211,8 @@ int main(int argc, char **argv)
     sgt_error err;
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
     const char *const *paths = (const char *const *)argv + first;
-    /* --export does not offer the first layout, sgt. Therefore the index of the chosen word is one
-     * less than the value in sgt_layout; correct this. */
+    /* --export does not offer the first layout, sgt, so the index of the chosen word is one less
+     * than its value in sgt_layout; add 1 */
     o.layout += export_given;
     o.raw *= 16; /* the words stand for 16 and 32 */
     check_usage(count);

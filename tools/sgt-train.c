@@ -1,5 +1,5 @@
-/* sgt-train: trains GPT-2 on shards. This file has the command line and the messages, and the
- * folder train/ the training itself. */
+/* sgt-train: trains GPT-2 on shards. This file has the command line and the messages; train/ has
+ * the training itself. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -459,8 +459,8 @@ static void read_config(void)
     if (rc < 0) exit(sgt_report_failure(&program, &err));
 }
 
-/* Parse the command line. Exit with a usage error if mutually exclusive options are given, because
- * the table of options cannot express that. */
+/* Parse the command line. Exit with a usage error if mutually exclusive options are given. This is
+ * checked here, because the table of options cannot express it. */
 static void parse_options(int argc, char **argv)
 {
     sgt_error err;

@@ -216,15 +216,16 @@ typedef struct candidates {
     char text[256]; /* the words, with " or " between them */
     size_t count, far;
 } candidates;
-/* Distances between an unknown word and a known word, in ascending order. A part of a word is what
- * stands after one of its dashes.
+/* Distances between an unknown word and a known word, in ascending order. A part of a word is the
+ * text after one of its dashes.
  *
- *   SAME             they are equal
- *   BEGINS           the known word begins with the unknown word
- *   BEGINS_PART      a part of the known word begins with the unknown word
- *   BEGINS_PART + n  they differ by n typing errors
- *   FARTHEST - n     the unknown word or a part of it begins with the known word, of n letters
- *   FARTHEST         they are not similar */
+ *     SAME             the words are equal
+ *     BEGINS           the known word begins with the unknown word
+ *     BEGINS_PART      a part of the known word begins with the unknown word
+ *     BEGINS_PART + n  the words differ by n typing errors
+ *     FARTHEST - n     the unknown word, or a part of it, begins with the known word, which has
+ *                      n letters
+ *     FARTHEST         the words are not similar */
 enum { SAME, BEGINS, BEGINS_PART };
 
 /* Return whether a word is to be typed literally, such as auto. It is not if it is a placeholder,
@@ -829,7 +830,8 @@ static void check_operands(const sgt_program *p, char **operands)
     }
 }
 
-/* If argv[0] is --help, --version or --completion, print what it asks for and exit. */
+/* If argv[0] is --help, --version or --completion, print the text that the option asks for, and
+ * exit. */
 static void answer_question(const sgt_program *p, int argc, char **argv)
 {
     const char *arg = *argv;
@@ -856,8 +858,8 @@ static void find_letter(const sgt_program *p, const char *arg, sgt_option *o)
     refuse_unknown(p, "-", arg + 1, n);
 }
 
-/* Parse the option at argv[i]. Return 1 if it takes up one argument, or 2 if its value is the next
- * argument. */
+/* Parse the option at argv[i]. Return the number of arguments that it takes up: 2 if its value is
+ * the next argument, otherwise 1. */
 static int apply_option(const sgt_program *p, int argc, char **argv, int i)
 {
     const char *arg = argv[i], *value = NULL, *name = arg + 2;

@@ -50,7 +50,8 @@ struct sgt_program {
      * operands follow "[OPTION]... ". If no form has operands, the program refuses all operands. If
      * there is only one form and it has operands, the program requires at least one operand. */
     const char *usage;
-    int makes_folder;  /* 1 if the last operand may name a folder that does not exist yet */
+    /* 1 if the last operand may name a folder that does not exist yet; otherwise 0 */
+    int makes_folder;
     const char *about; /* description in a sentence or two */
     const sgt_option *options;
     /* Example command lines for the end of --help, each indented by 2 spaces. The first example is

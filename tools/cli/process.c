@@ -98,8 +98,8 @@ sgt_stop *sgt_catch_signals(void)
 
 /* ---- memory ---- */
 
-/* The functions for running out of memory allocate none themselves. They do not flush stdout
- * either, because its buffer may hold an incomplete result. */
+/* name of the program, which sgt_no_memory prints. That function runs when memory has run out, so
+ * it allocates none. It does not flush stdout, whose buffer may hold an incomplete result */
 static const char *program = "sgt";
 
 void sgt_no_memory(void)

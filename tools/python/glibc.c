@@ -23,8 +23,8 @@
 extern LOCAL void *not_stdin;
 void *not_stdin;
 
-/* Functions that glibc exports only since version 2.33. Each calls the kernel, which fills in
- * struct stat in the same form. */
+/* glibc exports the next four functions only since version 2.33. Each is implemented by a system
+ * call, which fills in the struct stat in the same form. */
 LOCAL int fstatat(int fd, const char *path, struct stat *out, int flags)
 {
     return (int)syscall(SYS_newfstatat, fd, path, out, flags);

@@ -44,8 +44,8 @@
  * must be less than a second: when one rank dies, mpirun kills all others a second later, and rank
  * 0 must report the death before that */
 #define DEATH_SECONDS .25
-/* Time limit in seconds for an orderly exit after a failure. If a rank other than 0 has failed, it
- * waits this long for rank 0 to tell it to exit. If rank 0 has failed, it may take this long to
+/* Time limit in seconds for an orderly exit after a failure. A rank other than 0 that has failed
+ * waits this long for rank 0 to tell it to exit. If rank 0 has failed, rank 0 may take this long to
  * free its resources. */
 #define END_SECONDS 10
 
@@ -606,7 +606,8 @@ static int ask_mpi(net *t, sgt_error *err)
 {
     struct {
         char host[sizeof t->host];
-        int rc, port; /* `rc` is SGT_OK if rank 0 is listening, otherwise its negative SGT_E* */
+        /* `rc` is SGT_OK, or the negative SGT_E* with which rank 0 failed to listen */
+        int rc, port;
     } a = {.rc = SGT_OK};
     sgt_error why = {0};
     int rc = load_mpi(err);
@@ -639,7 +640,7 @@ int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_notice *notic
     sgt_ranks r = numbers;
     net *t = calloc(1, sizeof *t + (size_t)2 * r.size * sizeof *t->lines);
     if (!t) return sgt_fail_memory(err, "ranks");
-    r.here = 0; /* join() counts the ranks on this machine from 0 */
+    r.here = 0; /* join() counts the ranks on this machine, starting from 0 */
     r.broadcast = broadcast;
     r.sum = sum;
     r.barrier = barrier;

@@ -108,10 +108,10 @@ void report_begin_section(FILE *page, const char *class, const char *id, const c
  * and without its noise. */
 #define LEAST_NOISE 5e-5
 
-/* Format a loss with one decimal more than its noise (standard error) has up to its first nonzero
- * digit, but with at least one and at most four. For example, if the noise is 0.02, whose first
- * nonzero digit is the second decimal, the loss gets three decimals. If the noise is unknown or
- * less than LEAST_NOISE, the loss gets four. */
+/* Format a loss. Its number of decimals depends on its noise (standard error): one more than the
+ * position of the noise's first nonzero digit, but at least one and at most four. For example, if
+ * the noise is 0.02, whose first nonzero digit is the second decimal, the loss gets three decimals.
+ * If the noise is unknown or less than LEAST_NOISE, the loss gets four. */
 static char *format_loss(char *buf, size_t n, double loss, double noise)
 {
     int digits = noise >= LEAST_NOISE ? 1 - (int)floor(log10(noise)) : 4;

@@ -58,7 +58,8 @@ typedef struct report_log {
      * again */
     uint64_t repeated;
     uint64_t damaged; /* number of lines that are not valid log entries */
-    /* 1 if the last line is incomplete, because it is still being written or the run was killed */
+    /* 1 if the last line is incomplete, because it is still being written or the run was killed;
+     * otherwise 0 */
     int half;
 } report_log;
 
@@ -201,7 +202,8 @@ typedef enum report_number {
     REPORT_BIG,     /* "1.23 k" */
     REPORT_PERCENT, /* "12.3 %" */
     REPORT_BYTES,
-    /* four digits of 10^x, where the value x is a decimal logarithm, as on a logarithmic axis */
+    /* four significant digits of 10^x, where the value x is a decimal logarithm, as on a
+     * logarithmic axis */
     REPORT_LOG,
     REPORT_TIME /* "3 h 20 min" */
 } report_number;
@@ -230,7 +232,7 @@ struct report_figure {
      * caption; NULL if there is none */
     void (*complete)(report_figure *g, const report *r);
     report_size size;
-    int unnamed; /* 1 if the legend never names the runs, even if there are several */
+    int unnamed; /* 1 if the legend never names the runs, even if there are several; otherwise 0 */
     report_key keys[REPORT_KEYS];
     size_t key_count;
     int zero; /* 1: the y axis begins at 0 */
@@ -291,7 +293,7 @@ typedef struct report_table {
     /* titles of the columns, of which the first is that of the column with the row titles */
     const char *const *titles;
     size_t count;
-    /* 1 if column titles[1 + i] is preceded by a symbol in the colour of run i */
+    /* 1 if column titles[1 + i] is preceded by a symbol in the colour of run i; otherwise 0 */
     int swatches;
 } report_table;
 

@@ -460,7 +460,7 @@ static void keep_sample(report_run *r, const sample_text *t)
         if ((unsigned char)*c < ' ' || *c == 127) *c = ' ';
 }
 
-/* The options are sgt-sample's defaults, with which tokens are drawn at random. With greedy
+/* Generate the sample with sgt-sample's default options, which draw tokens at random. With greedy
  * decoding, a model that has been trained only a little might generate nothing but newlines. */
 int report_run_sample(report_run *r, const sgt_stop *stop, sgt_error *err)
 {

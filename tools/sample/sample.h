@@ -105,8 +105,8 @@ typedef struct sample_prompts {
  * are empty, add one empty prompt. */
 int sample_prompts_read(sample_prompts *p, const sgt_option_list *texts,
                         const sgt_option_list *files, sgt_error *err);
-/* Normalize all prompts as the vocabulary requires, and tokenize them. The ids of an empty prompt
- * are the end-of-text id alone. */
+/* Normalize all prompts as the vocabulary requires, and tokenize them. An empty prompt gets a
+ * single id, the end-of-text id. */
 int sample_prompts_encode(sample_prompts *p, const sgt_vocab *v, sgt_error *err);
 void sample_prompts_free(sample_prompts *p);
 
@@ -133,9 +133,11 @@ typedef struct sample_show {
     /* `count` is the number of texts. `current` is the index of the text that is being printed,
      * which is the first one that is not complete. */
     size_t count, current;
-    /* 1 if nothing is printed during generation, because all texts are printed as JSON later */
+    /* 1 if nothing is printed during generation, because all texts are printed as JSON later;
+     * otherwise 0 */
     int json;
-    /* 1 if control characters are printed as \xNN, because they could control the terminal */
+    /* 1 if control characters are printed as \xNN, because they could control the terminal;
+     * otherwise 0 */
     int terminal;
     int prompts; /* 1: show the prompts too */
 } sample_show;
