@@ -52,8 +52,8 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, GROUPS<DP, DROP>) attention
     Kept<DROP> kept(a, blockIdx.x);
     Sight<T> sight(a, blockIdx.x);
     constexpr int M = GROUPS<DP, DROP>, QUERIES = M * OWN, N = KEY_ROWS<T>, TILE_N = TILE<T, DP, N>;
-    // Later queries see more keys. Start the blocks with the last queries first, so that the last
-    // blocks to run are short.
+    // Later queries see more keys, so their blocks take longer. Start these blocks first, so that
+    // only short blocks are still running at the end.
     int first = (gridDim.y - 1 - blockIdx.y) * QUERIES, mine = threadIdx.x / 32 * 16 * M,
         query = first + mine;
     // first key that any of the block's queries sees, rounded down to the start of a tile
@@ -75,6 +75,7 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, GROUPS<DP, DROP>) attention
         dev::cp_async_commit();
         dev::cp_async_wait<1>();
         dev::block_sync(); // every thread's copies of this tile are complete
+
         // Skip the tile if none of this warp's queries sees any of its keys.
         if (key < query + 16 * M && key + N > sight.first_key(query))
             add_keys<T, DP, M>(out, r, a, kept, sight, own + mine * PITCH<T, DP>, keys + now,

@@ -40,7 +40,7 @@ struct Tf32x3 {
 };
 enum : uint32_t { TF32_IGNORED = 0x1fff }; // low bits of a float, which TF32 tensor cores ignore
 template <class T>
-// number of multiplications on tensor cores that it takes to multiply two elements of type T
+// number of tensor-core multiplications that one product of two elements of type T takes
 constexpr int PASSES = std::is_same<T, Tf32x3>::value ? 3 : 1;
 
 template <class T> DEV float number(T x)
@@ -62,9 +62,9 @@ template <class T> struct Heads {
     // as powers of 2
     float scale, scale_log2;
     sgt_cuda_dropout drop;
-    // limit: an attention probability is kept by dropout if its random bits, as a number, are at
-    // least this (see sgt_dropout_limit); pitch: number of elements that dropout counts per query,
-    // T rounded up to a multiple of 4
+    // limit: dropout keeps an attention probability if its random bits, read as a number, are at
+    // least `limit` (see sgt_dropout_limit); pitch: distance between the element numbers
+    // (kernels/dropout.h) of successive queries, which is T rounded up to a multiple of 4
     uint32_t limit, pitch;
     float keep;
 };
@@ -95,7 +95,7 @@ struct Head {
 // results would take registers.
 template <class T> struct Sight {
     const Heads<T> &a;
-    int row; // index in `start` and `end` of the sequence's first position
+    int row; // index of the sequence's first position in the arrays `start` and `end`
 
     DEV Sight(const Heads<T> &heads, int which) : a(heads), row(which / heads.heads * heads.length)
     {
@@ -132,8 +132,8 @@ DEV void mask_earlier(float (&s)[N][4], const Sight<T> &sight, int query, int ke
     mask_columns<true>(s, [&](int row) { return sight.first_key(query + row) - key; });
 }
 
-// Tells which attention probabilities of one head dropout keeps. If DROP is false, the kernel has
-// no dropout, and the struct costs nothing.
+// Tells which attention probabilities of one head are kept by dropout. If DROP is false, the kernel
+// has no dropout, and the struct costs nothing.
 template <bool DROP> struct Kept {
     // first: element number (see kernels/dropout.h) of the probability of query 0 and key 0
     uint64_t seed, draw, first;
@@ -153,15 +153,15 @@ template <bool DROP> struct Kept {
         limit = a.limit;
     }
 
-    // Return a bit mask of the keys that dropout keeps for `query`, among the four keys from `key`
-    // on: bit j is set if key + j is kept. `key` must be a multiple of 4.
+    // Return a bit mask that tells which of the keys `key` .. `key` + 3 dropout keeps for the query
+    // `query`: bit j is set if `key` + j is kept. `key` must be a multiple of 4.
     DEV uint32_t four(int query, int key) const
     {
         return sgt_dropout_kept(seed, draw, first + (uint64_t)query * pitch + key, limit);
     }
 };
 
-// Tells which elements of a warp's tile of scores dropout keeps. The tile has queries in rows
+// Tells which elements of a warp's tile of scores are kept by dropout. The tile has queries in rows
 // (by_rows) or in columns (by_columns). One random draw decides about four consecutive keys of a
 // query, but a lane holds only one or two of these keys. If each lane made all draws that it needs,
 // most draws would be made in several lanes. Therefore each lane makes one draw for each block of 8
@@ -217,9 +217,9 @@ template <class T, int DP> constexpr int PITCH = DP + PER16<T>;
 // Number of elements in a tile of ROWS rows, including the unused gap after each row.
 template <class T, int DP, int ROWS> constexpr int TILE = ROWS *PITCH<T, DP>;
 
-// Start copying ROWS rows from global memory into a tile. There, the rows are `ld` elements apart,
-// and only the first `present` rows and the first D columns exist. The rest of the tile is set to
-// 0.
+// Start copying ROWS rows from global memory into a tile. In global memory, the rows are `ld`
+// elements apart, and only the first `present` rows and the first D columns exist. The rest of the
+// tile is set to 0.
 template <class T, int DP, int ROWS>
 DEV void start_tile(T *tile, const T *rows, size_t ld, int present, int D)
 {
@@ -231,7 +231,7 @@ DEV void start_tile(T *tile, const T *rows, size_t ld, int present, int D)
     }
 }
 
-// Start copying a tile of keys and one of values, from the row of `key` on.
+// Start copying a tile of keys and a tile of values, both beginning at the row of the key `key`.
 template <class T, int DP, int ROWS>
 DEV void start_keys(const Heads<T> &a, const Head &h, T *keys, T *values, int key)
 {
@@ -298,10 +298,10 @@ template <int DP, class T> DEV void left(Operand<T> &a, const T *tile, int row, 
     a.read(tile + (row + lane % 16) * PITCH<T, DP> + (2 * k + lane / 16) * PER16<T>);
 }
 
-// Compute step k of the matrix product own x tile^T. For each of M groups of 16 own rows, add to
-// c[m] (16, N*8) the terms for the step's columns: a[m] holds these columns of the group's rows,
-// and the tile is read in these columns of N*8 rows. An operand that is read from the tile is used
-// for all groups.
+// Compute step k of the matrix product own x tile^T, which adds up the terms of the columns that
+// the step covers. c[m] (16, N*8) receives the terms for the m-th of M groups of 16 rows of `own`,
+// and a[m] holds the step's columns of these rows. The step's columns of N*8 rows of the tile are
+// loaded only once for all groups.
 template <class T, int DP, int M, int N>
 DEV void times_rows(float (&c)[M][N][4], const Operand<T> (&a)[M], const T *tile, int k)
 {
@@ -334,8 +334,9 @@ DEV void scores(float (&c)[M][N][4], const T *own, int row, const T *tile)
 
 // Convert the accumulators p to the left operand of step k. For 16-bit types, p already has the
 // layout that mma expects. For float32, a lane holds columns 2t and 2t + 1, but mma expects columns
-// t and t + 4. So the lane passes its two columns in these places, which permutes the columns of p.
-// right_of permutes the tile's rows in the same way, so the product is still correct.
+// t and t + 4. So the lane passes its columns 2t and 2t + 1 as if they were columns t and t + 4,
+// which permutes the columns of p. right_of permutes the tile's rows in the same way, so the
+// product is still correct.
 template <class T, int N> DEV void left_of(Operand<T> &a, const float (&p)[N][4], int k)
 {
     DEV_UNROLL_FOR (int i = 0; i < 4; i++) {
@@ -387,9 +388,9 @@ template <class T> DEV void store_two(T *at, float x, float y)
     else *(Two *)at = {x, y};
 }
 
-// Multiply row g by by_g and row g + 8 by by_g8, and store both. Together, the warp's lanes store
-// 16 rows. `first` is the index of the first of them in the sequence. Do not store rows from
-// `length` on, which are past the end of the sequence.
+// Multiply row g by by_g and row g + 8 by by_g8, and store both rows. Together, the warp's lanes
+// store 16 rows. `first` is the index in the sequence of the first of these rows. Do not store rows
+// from `length` on, which are past the end of the sequence.
 template <class T, int DP>
 DEV void store_rows(T *rows, size_t ld, int first, int length, int D, const float (&c)[DP / 8][4],
                     float by_g, float by_g8)
@@ -431,8 +432,8 @@ template <int N> DEV void mask_later(float (&s)[N][4], int query, int key)
 
 // Update the running softmax with a tile of scores, and replace each score by exp2(score *
 // scale_log2 - max), where max is the row's new maximum. Set `down` to exp2(old max - new max) for
-// rows g and g + 8. The caller must multiply its earlier sums by it, because their exponentials are
-// relative to the old maximum.
+// rows g and g + 8. The caller must multiply its earlier sums by `down`, because the exponentials
+// in these sums are relative to the old maximum.
 template <int N> DEV void soften(float (&s)[N][4], Running &r, float (&down)[2], float scale_log2)
 {
     DEV_UNROLL_FOR (int half = 0; half < 2; half++) {
@@ -519,8 +520,8 @@ template <class F> void by_dropout(const sgt_cuda_heads &a, F f)
 }
 
 // Call f(T(), DP, dropping). DP is the smallest compiled width that is at least D, and `dropping`
-// says if dropout is on. For float32, where speed does not matter, only DP = 64 and 128 are
-// compiled.
+// is std::true_type if dropout is on, else std::false_type. For float32, where speed does not
+// matter, only DP = 64 and 128 are compiled.
 template <class F> void by_head(const sgt_cuda_heads &a, F f)
 {
     auto of = [&](auto zero, auto width) {

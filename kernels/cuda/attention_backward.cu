@@ -5,30 +5,32 @@
 //   dq_i = scale sum_j ds_ij k_j           dk_j = scale sum_i ds_ij q_i
 // delta_i equals sum_j p_ij (f_ij dout_i.v_j), because out_i is the sum of f_ij p_ij v_j.
 //
-// There are two kernels. One keeps a tile of keys and loops over the queries after them. The other
-// keeps a tile of queries and loops over the keys before them. Neither leaves the documents of its
-// own tile. Both kernels compute the scores and dp = dout.v, so together they do seven matrix
-// products instead of five. In return, each sum is computed by one warp without atomics, so the
-// results have the same bits each time. (A single kernel with five matrix products would add to dq
-// in global memory, in float32, after each tile: 32 KiB of traffic for each MFLOP saved. And one
-// block would have to process all keys of a head, so that the additions have a fixed order.) In
-// both kernels, the rows that a block keeps are the rows of p, so that p's accumulators can be used
-// directly as the left operand of the next matrix product.
+// There are two kernels. In the first, a block keeps a tile of keys and loops over the queries
+// after these keys. In the second, a block keeps a tile of queries and loops over the keys before
+// these queries. Neither loop goes beyond the documents of the tile that the block keeps. Both
+// kernels compute the scores and dp = dout.v, so together they do seven matrix products instead of
+// five. In return, each sum is computed by one warp without atomics, so the results have the same
+// bits each time. (A single kernel with five matrix products would add to dq in global memory, in
+// float32, after each tile: 32 KiB of traffic for each MFLOP saved. And one block would have to
+// process all keys of a head, so that the additions have a fixed order.) In both kernels, the rows
+// that a block keeps are the rows of p, so that p's accumulators can be used directly as the left
+// operand of the next matrix product.
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/attention_slopes.cuh"
 
 using namespace sgt;
 
 // Number of rows in a tile that a kernel loops over. It is 64 for 16-bit types and heads of up to
-// 64 columns. For wider heads it is half of that, because their sums take more registers. For
-// float32 it is half again, because a row takes twice as much shared memory.
+// 64 columns. For wider heads it is 32, because their sums take more registers. For float32 it is
+// half of that for a 16-bit type, because a row takes twice as much shared memory.
 template <class T, int DP> constexpr int WALKED = (DP <= 64 ? 64 : 32) / (int)(sizeof(T) / 2);
 
-// Where shared memory holds lse and delta of a tile of queries. For 16-bit types, they follow all
-// tiles. Tiles of float32 can fill the shared memory, so lse and delta then use the unused bytes
-// after each row of q. In both cases, stats[i * STEP] is the lse of query i and stats[i * STEP +
-// DELTA] its delta. Shared memory holds two tiles of queries, one in use while the other is being
-// filled. The statistics of the second tile begin TURN floats after those of the first.
+// Layout in shared memory of the lse and delta of a tile of queries. For 16-bit types, lse and
+// delta come after all tiles. Tiles of float32 can fill the shared memory, so for float32, lse and
+// delta are stored in the unused bytes after each row of q. In both cases, stats[i * STEP] is the
+// lse of query i and stats[i * STEP + DELTA] its delta. Shared memory holds two tiles of queries,
+// one in use while the other is being filled. The statistics of the second tile begin TURN floats
+// after those of the first.
 template <class T, int DP> struct Stats {
     static constexpr bool BETWEEN = sizeof(T) == 4;
     static constexpr int N = WALKED<T, DP>, STEP = BETWEEN ? PITCH<T, DP> : 1,
@@ -102,7 +104,7 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0)
     Sight<T> sight(a, blockIdx.x);
     size_t width = (size_t)a.heads * a.D;
     int key = blockIdx.y * OWN, mine = threadIdx.x / 32 * 16;
-    // 1 + index of the last query that sees these keys
+    // index of the last query that sees any of these keys, plus 1
     int end = sight.after_queries(key + OWN - 1);
     T *keys = (T *)dev::dyn_smem(), *values = keys + TILE<T, DP, OWN>,
       *q = values + TILE<T, DP, OWN>;
@@ -124,6 +126,7 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0)
         dev::cp_async_commit();
         dev::cp_async_wait<1>();
         dev::block_sync(); // all copies and statistics of this tile are complete
+
         // Skip the tile if none of its queries sees any of this warp's keys.
         if (query < sight.after_queries(key + mine + 15))
             add_queries<T, DP>(dk, dv, a, kept, sight, keys, values, q + now, dout + now,
@@ -180,7 +183,8 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
         weigh_rows<T, DP>(dq, dp, keys + now);
         dev::block_sync(); // every thread has read this tile before the next copies overwrite it
     }
-    // a second Sight, because keeping the first one alive until here would take registers
+    // create a second Sight here, because keeping the first Sight alive until here would take
+    // registers
     Sight<T> again(a, blockIdx.x);
     int own_query = query + mine + threadIdx.x % 32 / 4; // and own_query + 8
     store_rows<T, DP>(a.dqkv + h.packed, h.packed_ld, query + mine, a.length, a.D, dq[0],

@@ -32,8 +32,9 @@ typedef struct graph {
     /* ops: the graph's operations; descs: all descriptors that the graph owns */
     desc ops[OPS], descs[DESCS];
     int op_count, desc_count;
-    const char *making; /* what is being created, for error messages, for example "tensor" */
-    int64_t last_uid;   /* id of the newest tensor that exists only inside the graph */
+    /* name of the object that is being created, for error messages; for example "tensor" */
+    const char *making;
+    int64_t last_uid; /* id of the newest tensor that exists only inside the graph */
     int rc;
     sgt_error *err;
     desc plan;        /* owned by the graph */
@@ -307,8 +308,8 @@ static desc describe_delta(graph *g, desc dout)
 
 /* Describe dQ = dS K. If results must be deterministic, the graph writes dQ directly. cuDNN then
  * stores all of dS in its workspace, and computes each element of dQ as one sum in a fixed order.
- * Otherwise, blocks of keys are added in any order to float sums (DQ_SUMS) in the caller's
- * workspace, which are converted to dQ at the end. */
+ * Otherwise, the contributions of blocks of keys are added in any order to float sums (DQ_SUMS) in
+ * the caller's workspace, and these sums are converted to dQ at the end. */
 static void describe_dq(graph *g, desc ds, desc kt)
 {
     desc k = reshape(g, kt, inside(g, PACKED)), dq = half(g, DQ, PACKED);
@@ -342,8 +343,8 @@ static void describe_backward(graph *g)
 
 /* ---- the plan ---- */
 
-/* Get the engine configurations that one mode of the heuristics offers, and return their number. If
- * a mode offers none, that is not an error. */
+/* Get the engine configurations that one mode of the heuristics offers, and return their number. It
+ * is not an error if the mode offers none. */
 static int offers(graph *g, desc operations, int mode, desc config[OFFERS])
 {
     int64_t count = 0;
@@ -574,8 +575,8 @@ static int execute(sgt_cudnn_attention *a, desc d, sgt_cuda_stream s, const grap
 }
 
 /* Run a plan. The addresses of a run's tensors are in a descriptor, the variant pack. Create a new
- * one for each run, because a finalized one cannot be changed. This takes 0.3 us and no device
- * memory. */
+ * variant pack for each run, because a finalized variant pack cannot be changed. This takes 0.3 us
+ * and no device memory. */
 static void run(sgt_cudnn_attention *a, const char *what, sgt_cuda_stream s, const graph *g,
                 const pack *p, void *workspace)
 {

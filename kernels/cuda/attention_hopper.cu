@@ -10,8 +10,8 @@ using namespace sgt;
 
 enum { KEYS = 128 };
 
-// Layout of a block's shared memory. Keys and values have separate rings of tiles, so that the
-// scores of a tile can be computed before its values have arrived.
+// Layout of a block's shared memory. Keys and values have separate rings of buffers, so that a
+// block can compute the scores for a tile of keys before the values of these keys have arrived.
 template <class T, int D> struct Forward {
     uint64_t *queries;
     Ring *keys, *values;
@@ -115,8 +115,8 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
 {
     Forward<T, D> f;
     Sight<T> sight(a, blockIdx.x);
-    // Later queries see more keys. Start the blocks with the last queries first, so that the last
-    // blocks to run are short.
+    // Later queries see more keys, so their blocks take longer. Start these blocks first, so that
+    // only short blocks are still running at the end.
     int first = (gridDim.y - 1 - blockIdx.y) * BOTH, last = first / KEYS * KEYS;
     static_assert((int)BOTH == (int)KEYS, "the diagonal is one tile");
     // first key that any of the block's queries sees, rounded down to the start of a tile

@@ -1,5 +1,5 @@
-// attention_hopper.cuh: what attention_hopper.cu and attention_hopper_backward.cu share. These are
-// the attention kernels for sm_90. A block has three groups of 128 threads. Two groups are
+// attention_hopper.cuh: code that the attention kernels for sm_90, in attention_hopper.cu and
+// attention_hopper_backward.cu, share. A block has three groups of 128 threads. Two groups are
 // consumers. Each keeps 64 of the 128 rows of the block's own tile, and multiplies them with wgmma
 // by all rows of each tile in the loop. The third group is the producer: one of its threads starts
 // TMA copies of the tiles in the loop. The tiles go to a ring of STAGES buffers. Accumulators have
@@ -79,9 +79,9 @@ template <class... R> DEV void make_barriers(uint64_t *own, R *...rings)
     dev::block_sync(); // every thread sees initialized barriers
 }
 
-// Start TMA copies that fill a tile of ROWS rows and D columns. Its first element is at (plane,
-// row, column) of the tensor map. The caller has already told the barrier `bar` how many bytes will
-// arrive.
+// Start TMA copies that fill a tile of ROWS rows and D columns. The first element of the tile is at
+// (plane, row, column) of the tensor map. The caller has already told the barrier `bar` how many
+// bytes will arrive.
 template <int D, int ROWS, class T>
 DEV void load_rows(T *tile, const dev::TensorMap *map, uint64_t *bar, int column, int row,
                    int plane)

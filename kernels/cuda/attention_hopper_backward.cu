@@ -1,10 +1,11 @@
 // attention_hopper_backward.cu: the gradients of attention for sm_90. attention_backward.cu has the
 // formulas. There are two kernels. The first keeps keys and values, loops over queries, and
-// computes dk and dv. The second keeps queries, loops over keys and values, and computes dq. One
-// consumer adds up each result without atomics, so the results have the same bits each time. In
-// return, both kernels must compute the scores, so together they do seven matrix products. One
-// kernel for all gradients would do five. But its sums of dq would go through memory, and the
-// blocks of a head would have to wait for each other to add in a fixed order.
+// computes dk and dv. The second keeps queries, loops over keys and values, and computes dq. Each
+// result is added up by a single consumer (a group of 128 threads) without atomics, so the results
+// have the same bits each time. In return, both kernels must compute the scores, so together they
+// do seven matrix products. One kernel for all gradients would do five. But its sums of dq would go
+// through memory, and the blocks of a head would have to wait for each other to add in a fixed
+// order.
 #include "kernels/cuda/attention_hopper.cuh"
 #include "kernels/cuda/attention_slopes.cuh"
 
@@ -50,8 +51,8 @@ template <class T, int D, int ROWS, int STATS> struct Tiles {
 
 enum { QUERIES = 64 }; // number of rows of a tile in the ring
 
-// The statistics of a stage: first the lse (in log2 units) of its QUERIES queries, then their
-// delta.
+// The statistics in one stage (buffer) of the ring: first the lse (in log2 units) of the stage's
+// QUERIES queries, then the delta of these queries.
 template <class T, int D> using KeysShared = Tiles<T, D, QUERIES, 2 * QUERIES>;
 
 // Copy tiles of queries and dout into the ring, with their statistics. One warp runs this: all
@@ -70,7 +71,8 @@ DEV void produce_queries(const KeysShared<T, D> &m, const Heads<T> &a, const dev
         load_rows<D, BOTH>(m.own_dp, qkv, m.own, c.plain + 2 * c.width, first, c.plane);
     }
     for (int i = 0, query = first; query < end; i++, query += QUERIES) {
-        // loaded before the wait for a free stage, to overlap with it
+        // lse and delta are loaded before the wait for a free stage, so that loading and waiting
+        // overlap
         float lse[QUERIES / 32], delta[QUERIES / 32];
         DEV_UNROLL_FOR (int j = 0; j < QUERIES / 32; j++) {
             int row = query + lane + 32 * j;
@@ -145,7 +147,7 @@ DEV void consume_queries(const KeysShared<T, D> &m, const Heads<T> &a, const Sig
     Head h(a, blockIdx.x);
     KeySums<T, D, DROP> sums;
     int row = threadIdx.x / 128 * MINE, key = first + threadIdx.x / 32 * 16;
-    // 1 + index of the last query that sees any of the group's keys
+    // index of the last query that sees any of the group's keys, plus 1
     int seen = sight.after_queries(first + row + MINE - 1);
     int i = 0, query = first;
     DEV_UNROLL_FOR (int n = 0; n < D / 8; n++)
@@ -170,7 +172,7 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
 {
     KeysShared<T, D> m;
     Sight<T> sight(a, blockIdx.x);
-    // 1 + index of the last query that sees any of the block's keys
+    // index of the last query that sees any of the block's keys, plus 1
     int first = blockIdx.y * BOTH, end = sight.after_queries(first + BOTH - 1);
     make_barriers(m.own, m.ring);
     if (threadIdx.x >= CONSUMERS * 128) {

@@ -150,9 +150,9 @@ template <class T, int V> __global__ void __launch_bounds__(THREADS) drop_probs_
     }
 }
 
-// Load V elements of row r, from column c on. p: the probabilities before dropout. dp: the
-// gradients of p. a.x holds the gradients of the probabilities after dropout; multiplying them by
-// the dropout factors gives dp. dp is 0 for keys that the query does not see.
+// Load V elements of row r, from column c on: p, the probabilities before dropout, and dp, the
+// gradients of p. a.x holds the gradients of the probabilities after dropout, which are multiplied
+// by the dropout factors to get dp. For keys that the query does not see, dp is 0.
 template <class T, int V>
 DEV void load_slopes(float (&p)[V], float (&dp)[V], const Scores<T> &a, size_t r, int c)
 {

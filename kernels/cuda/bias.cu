@@ -5,9 +5,9 @@
 
 using namespace sgt;
 
-/* ROWS: number of warps of a block, each of which reads one row at a time. The rows are cut into
- * slices of at most SLICE_ROWS rows or, if that would give more than MOST_SLICES slices, into
- * MOST_SLICES longer slices. */
+/* ROWS: number of warps of a block, each of which reads one row at a time. The rows are divided
+ * into slices of SLICE_ROWS rows. If that gives more than MOST_SLICES slices, the rows are divided
+ * into MOST_SLICES longer slices instead. */
 enum { ROWS = 8, MOST_SLICES = 128, SLICE_ROWS = 64 };
 
 // Set partial[slice][c] to the sum of column c over the rows of a slice. A block processes 32 * V

@@ -1,12 +1,13 @@
 // columns.cu: adds up the partial sums that blocks wrote for each column. A block processes 32
 // columns with 32 warps. First, warp w adds up the partial sums that blocks w, w + 32, w + 64, ...
-// wrote, one column per lane. Then warp w adds up the 32 results for column w. With 32 warps, the
-// chain of dependent additions in a thread is short.
+// wrote, one column per lane. Then warp w adds up the 32 results for column w. A thread adds only
+// every 32nd partial sum, so its chain of dependent additions is short.
 #include "kernels/cuda/columns.cuh"
 
 using namespace sgt;
 
-enum { GROUPS = 32, PITCH = 33 /* odd, so that a column's elements are in different banks */ };
+/* PITCH is odd, so that the elements of a column are in different banks */
+enum { GROUPS = 32, PITCH = 33 };
 
 __global__ void __launch_bounds__(GROUPS * 32)
     fold_columns_kernel(ColumnSums to, const float *partial, int blocks, int pitch, int width,

@@ -14,8 +14,8 @@ struct ColumnSums {
     float *out[3];
 };
 
-// Add to to.out[p][c] the sum of partial[block][p][c] over all blocks, in a fixed order. Do this
-// for the first `wanted` of the `parts` arrays of each block.
+// Add to to.out[p][c] the sum of partial[block][p][c] over all blocks, in a fixed order. Each block
+// has written `parts` arrays, of which only the first `wanted` are added.
 //   partial (blocks, parts, C)
 void fold_columns(sgt_cuda_stream s, const ColumnSums &to, int wanted, int parts,
                   const float *partial, unsigned blocks, size_t C);

@@ -84,8 +84,8 @@ void sgt_cuda_cross_entropy(sgt_cuda_stream s, sgt_cuda_type type, void *dlogits
     });
 }
 
-// Number of threads that sum the losses, in a single block and in a fixed order. The sum is in
-// double. A thread adds about a thousand losses at most.
+// Number of threads that add up the losses. All of them are in one block, and they add in double
+// and in a fixed order. A thread adds about a thousand losses at most.
 enum { SUM_THREADS = 512 };
 
 __global__ void __launch_bounds__(SUM_THREADS)

@@ -71,7 +71,8 @@ int sgt_cudnn_check(const sgt_cudnn *api, int status, const char *what, sgt_erro
                  status == SGT_CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
     char more[256] = "";
     api->GetLastErrorString(more, sizeof more);
-    more[strcspn(more, "\n")] = 0; /* keep the first line, which is the closest to the cause */
+    /* keep only the first line of the message, which is closest to the cause */
+    more[strcspn(more, "\n")] = 0;
     return sgt_fail(err, memory ? SGT_ENOMEM : SGT_EUNSUPPORTED, "cuDNN: %s: %s%s%s", what,
                     api->GetErrorString(status), *more ? ": " : "", more);
 }

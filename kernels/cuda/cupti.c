@@ -18,8 +18,8 @@
 #define DEPTH 8
 #define NAME 256 /* maximum size of a kernel's name in bytes */
 
-/* What the program has declared about the work that it launches next: the range and the label in
- * which it is, and its cost. */
+/* Description of the work that the program launches next: the range and the label in which the work
+ * is launched, and its cost. */
 typedef struct mark {
     char range[32];      /* "": none */
     const char *label;   /* NULL: none */
@@ -42,8 +42,8 @@ typedef struct record {
 
 struct sgt_cupti {
     sgt_cupti_subscriber subscriber;
-    /* Stack of the open ranges and labels. stack[depth] is the mark that applies now, stack[i] the
-     * one that applies at depth i. Only stack[depth] has a cost (flops and bytes): that of the work
+    /* Stack of the open ranges and labels. stack[i] is the mark at depth i, and stack[depth] is the
+     * mark that applies now. Only stack[depth] has a cost (flops and bytes): the cost of the work
      * that is launched next. */
     mark stack[DEPTH];
     size_t depth;

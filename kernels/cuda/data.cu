@@ -26,7 +26,7 @@ void sgt_cuda_take_batch(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, c
 
 // Return the maximum of `at` over all positions from the row's start to this lane's position. A
 // warp calls this for 32 positions of a row at a time, in order. `before` is the maximum over all
-// earlier groups of 32. The call updates it for the next group.
+// earlier groups of 32 positions. The call updates `before` for the next group.
 DEV int largest_so_far(int at, int &before)
 {
     int lane = threadIdx.x % 32;
@@ -44,12 +44,13 @@ __global__ void __launch_bounds__(32)
 {
     size_t row = (size_t)blockIdx.x * T;
     // The end of a position's document is the nearest document start after that position, or T. To
-    // find it, go through the row from its end towards its beginning, and keep the smallest
-    // document start so far. The starts are negated, because largest_so_far keeps maxima.
+    // find this end, go through the row from its last position to its first, and keep the smallest
+    // document start so far. The starts are negated, because largest_so_far computes maxima, not
+    // minima.
     int ended = -T;
     for (int from = 0; from < T; from += 32) {
         int t = from + threadIdx.x, back = T - 1 - t;
-        // 1 if a document begins right after position `back`
+        // 1 if a document begins at position `back` + 1, else 0
         int begins = back >= 0 && back < T - 1 && starts[row + back + 1] == back + 1;
         int end = -largest_so_far(begins ? -(back + 1) : -T, ended);
         if (t >= T) continue; // positions past the end of the row

@@ -1,6 +1,6 @@
 // dropout.cuh: computes the dropout factors of kernels/dropout.h inside a kernel. A kernel counts
-// rows and elements from the start of its micro-step. kernels/dropout.h counts them from the start
-// of the step. These functions convert between them.
+// rows and elements from the start of its micro-step, but kernels/dropout.h counts them from the
+// start of the step. The functions here convert a kernel's numbers to those of kernels/dropout.h.
 #pragma once
 
 #include "kernels/dropout.h"
@@ -9,7 +9,7 @@
 namespace sgt
 {
 
-// Return which row of the step is row b of this micro-step.
+// Return the index in the step of row b of this micro-step.
 DEV uint64_t step_row(const sgt_cuda_place &place, uint64_t b)
 {
     return place.row + b * (place.ranks > 1 ? place.ranks : 1);

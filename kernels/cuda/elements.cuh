@@ -98,8 +98,9 @@ template <class F> void by_type_and_width(sgt_cuda_type type, size_t C, F f)
 inline unsigned blocks_for(size_t n, size_t each) { return (unsigned)((n + each - 1) / each); }
 
 // Add up squares in double, in a fixed order, for `arrays` arrays of n elements each that begin
-// `apart` elements apart in x: set partial[array * parts + part] to the sum over one part of the
-// array. The caller adds up the parts. (optim.cu)
+// `apart` elements apart in x. Each array is divided into `parts` parts. Set partial[array * parts
+// + part] to the sum over one part of one array. The caller adds up the sums of the parts. The
+// function is defined in optim.cu.
 void sum_squares(sgt_cuda_stream s, double *partial, const float *x, size_t n, size_t apart,
                  unsigned parts, size_t arrays);
 

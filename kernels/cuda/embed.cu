@@ -43,21 +43,21 @@ void sgt_cuda_embed(sgt_cuda_stream s, sgt_cuda_type type, void *out, const int3
 // ---- backward ----
 
 template <class T> struct EmbedBackward {
-    // Sorted positions are processed in chunks, and a run of equal tokens may cross the borders of
-    // chunks. partial (chunks, 2, C) has the sums of such runs. partial[chunk][0] is for a run that
-    // continues from the previous chunk. partial[chunk][1] is for a run that begins in this chunk
-    // and continues in the next.
+    // Sorted positions are processed in chunks, and a run of equal tokens may extend over several
+    // chunks. partial (chunks, 2, C) has the sums of such runs in each chunk. partial[chunk][0] is
+    // for a run that continues from the previous chunk. partial[chunk][1] is for a run that begins
+    // in this chunk and continues in the next.
     float *dwte, *partial;
     const int32_t *sorted, *order;
     const T *dout;
     int n, C;
 };
 
-// Return the address of the row that receives the sum of dout over a run of equal tokens. The run
-// is at sorted positions from .. to-1, which are in one chunk. If it begins and ends in this chunk,
-// the row is the token's row of dwte, and *adds becomes true: the sum must be added to the row. If
-// it continues in the previous or the next chunk, the row is in `partial`, and *adds becomes false:
-// the sum must overwrite the row.
+// Return the address of the row in which the caller must store the sum of dout over the part of a
+// run of equal tokens that is in this block's chunk. This part has the sorted positions `from` ..
+// `to` - 1. If the entire run is in this chunk, return the token's row of dwte and set *adds to
+// true: the caller must add the sum to the row. Otherwise return a row of `partial` and set *adds
+// to false: the caller must overwrite the row with the sum.
 template <class T> DEV float *run_sum(const EmbedBackward<T> &a, int from, int to, bool *adds)
 {
     float *partial = a.partial + (size_t)blockIdx.x * 2 * a.C;
@@ -94,9 +94,10 @@ __global__ void __launch_bounds__(THREADS) embed_chunk_kernel(EmbedBackward<T> a
         }
 }
 
-// Complete the run of equal tokens that begins in this chunk and continues in the next one: add up
-// its partial sums and add the result to dwte. The run of a frequent token may have hundreds of
-// chunks. Therefore JOINED partial sums are loaded at a time, so that their latencies overlap.
+// Complete the run of equal tokens that begins in this chunk and continues in the next chunk: add
+// up the partial sums of the run, and add the result to dwte. The run of a frequent token may have
+// hundreds of chunks. Therefore JOINED partial sums are loaded at a time, so that their latencies
+// overlap.
 template <class T> __global__ void __launch_bounds__(THREADS) embed_join_kernel(EmbedBackward<T> a)
 {
     int first = blockIdx.x * CHUNK, end = first + CHUNK;
@@ -107,7 +108,8 @@ template <class T> __global__ void __launch_bounds__(THREADS) embed_join_kernel(
     for (int c = threadIdx.x; c < a.C; c += THREADS) {
         float total = a.partial[(size_t)blockIdx.x * 2 * a.C + a.C + c], x[JOINED];
         for (int k = blockIdx.x + 1, n = JOINED; n == JOINED; k += JOINED) {
-            // n: number of chunks from k on that the run continues into, at most JOINED
+            // n: number of successive chunks, from chunk k on, into which the run continues, but at
+            // most JOINED
             n = 0;
             DEV_UNROLL_FOR (int i = 0; i < JOINED; i++) {
                 bool has = (k + i) * CHUNK < a.n && a.sorted[(k + i) * CHUNK] == id;

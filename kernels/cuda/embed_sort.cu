@@ -13,10 +13,11 @@ static_assert(THREADS == DIGITS, "a thread for each digit");
 
 struct Pass {
     int32_t *to_ids, *to_places;
-    // input of the pass: token ids (`ids`), and for each of them its position in the batch
-    // (`places`); NULL: ids[i] is at position i
+    // Input of the pass. ids: token ids; places: array of the position in the batch of each element
+    // of ids, or NULL if ids[i] is at position i
     const int32_t *ids, *places;
-    // (blocks, DIGITS) array: for each block, how many of its ids have each value of the digit
+    // (blocks, DIGITS) array: for each block and each value of the digit, the number of the block's
+    // ids whose digit has this value
     uint32_t *counts;
     // n: number of ids; each: number of ids per warp, a multiple of 32; shift: index of the lowest
     // bit of the digit
@@ -94,8 +95,8 @@ DEV int bits_set(uint32_t x)
     return (int)(((x + (x >> 4)) & 0x0f0f0f0fu) * 0x01010101u >> 24);
 }
 
-// Return a mask of the lanes whose id has the same digit as this lane's. The mask leaves out lanes
-// past the last id, for which `there` is false.
+// Return a mask of the lanes whose ids have the same digit as this lane's id. Lanes past the last
+// id, for which `there` is false, are not in the mask.
 DEV uint32_t same_digit(int digit, bool there)
 {
     uint32_t same = dev::warp_ballot(there);

@@ -21,8 +21,9 @@ struct Tanh {
 
     // Return the derivative of GELU(x) = x s, where s = 1/(1 + e) and e = exp(-2u). The derivative
     // is s + x s', where s' = 2 u' e s^2. x is limited to +-16, because u' would become too large
-    // beyond; the derivative is 0 or 1 well before that. e is limited to 2^120: with e infinite and
-    // s = 0, s^2 e would be NaN, but with this limit it is about 2^-120.
+    // for larger |x|. This does not change the result, because the derivative is 0 or 1 well before
+    // |x| = 16. e is limited to 2^120: with e infinite and s = 0, s^2 e would be NaN, but with this
+    // limit it is about 2^-120.
     static DEV float slope(float x)
     {
         x = x > 16 ? 16 : x < -16 ? -16 : x;

@@ -37,7 +37,7 @@
 /* when the runs that check candidates have taken this many milliseconds in total, no further
  * candidate is tried */
 #define LONG_MS 300.0f
-/* a candidate is dropped if its best time is more than this many times that of the fastest
+/* a candidate is dropped if its best time is more than this many times the best time of the fastest
  * candidate */
 #define TOO_SLOW 1.25f
 /* The elements of D that are checked: COLUMNS elements in each of ROWS rows. Both the rows and the
@@ -59,8 +59,8 @@ struct sgt_cuda_gemms {
     const sgt_cublaslt *lt;
     sgt_lt_handle handle;
     sgt_cuda_gemms_options o;
-    /* library: its name and version; machine: line that names the device and the library, the first
-     * line of the text of chosen algorithms */
+    /* library: name and version of cuBLASLt; machine: first line of the text that lists chosen
+     * algorithms, which names the device and the library */
     char library[48], machine[336];
     void *workspace;
     sgt_cuda_gemm *first;
@@ -86,8 +86,8 @@ static sgt_cuda_gemm_shape plain(const sgt_cuda_gemm_shape *s)
     p.tf32 = p.tf32 && p.type == SGT_F32;
     if (!p.batch) p.batch = 1;
     if (p.batch == 1) p.stride_a = p.stride_b = p.stride_d = 0;
-    /* A batch must have no epilogue, because the library would need the batch strides of bias and
-     * aux. */
+    /* A batch must have no epilogue: the library would need the batch strides of bias and aux, but
+     * a shape does not contain these strides. */
     assert(p.batch == 1 || p.epilogue == SGT_EPILOGUE_NONE);
     return p;
 }
@@ -196,7 +196,8 @@ typedef struct operands {
     float f, h;
 } operands;
 
-/* Return the operands of a call without factors, which adds to the old D if the shape says so. */
+/* Return the operands of a call without the factors f and h. The call adds to the old D if the
+ * shape has `accumulate` set. */
 static operands unscaled(const sgt_cuda_gemm *p, void *d, const void *a, const void *b, void *bias,
                          void *aux)
 {
@@ -481,8 +482,8 @@ static void try_all(tuner *t, const sgt_lt_result *candidates, int count, sgt_er
 }
 
 /* Time each remaining candidate once, and drop those that are slower than TOO_SLOW allows. The
- * first round drops no candidate, because a single time is not reliable, unless it took more than
- * ENOUGH_MS. */
+ * first round drops candidates only if it took more than ENOUGH_MS in total, because a single time
+ * of each candidate is not reliable. */
 static void run_round(tuner *t, int round, float *spent, sgt_error *err)
 {
     float fastest = INFINITY, ms = 0;

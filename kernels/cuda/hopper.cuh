@@ -138,8 +138,8 @@ template <int N, class... R> DEV void wgmma_wait(R &...ours)
     (wgmma_pin(ours), ...);
 }
 
-/* Lower (regs_dec) or raise (regs_inc) the number of registers per thread in the group to R, a
- * multiple of 8 from 24 to 256. */
+/* Lower (regs_dec) or raise (regs_inc) the number of registers per thread of the calling warpgroup
+ * to R, a multiple of 8 from 24 to 256. */
 template <int R> DEV void regs_dec() { HOPPER_ASM("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(R)); }
 template <int R> DEV void regs_inc() { HOPPER_ASM("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(R)); }
 

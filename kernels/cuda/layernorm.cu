@@ -122,9 +122,9 @@ DEV void load_chunk(Chunk<V> &k, const NormBackward<T> &a, size_t row, int c)
 }
 
 // For one row, set dx to rstd * (g - mean(g) - xhat * mean(g*xhat)), where g = dout * w and the
-// means are over the row. Add this to the old dx unless a.first is set. Also add the row's
-// dout*xhat to dw, and its dout to db. Both are in shared memory, where each lane has its own
-// columns.
+// means are over the row. Add the result to the old dx unless a.first is set. Also add the row's
+// dout*xhat to dw, and the row's dout to db. dw and db are in shared memory, where each lane has
+// its own columns.
 template <class T, int V>
 DEV void backward_row(const NormBackward<T> &a, size_t row, float *dw, float *db)
 {
@@ -181,15 +181,16 @@ __global__ void __launch_bounds__(WARPS * 32) norm_backward_kernel(NormBackward<
 
 // ---- rows that fit in registers ----
 //
-// A warp loads all of a row at once, and nothing twice. Therefore enough loads are in flight to use
-// the full memory bandwidth. In the backward pass, a warp processes several rows. It keeps the sums
-// for dw and db in registers until its last row, and only then adds them up with the other warps'
-// in shared memory. It also sums dx over the rows. This sum is the gradient of the bias of the
-// projection (proj or fcproj) whose output is added to the residual stream.
+// A warp loads an entire row at once, and loads no element twice. Therefore enough loads are in
+// flight to use the full memory bandwidth. In the backward pass, a warp processes several rows. It
+// keeps the sums for dw and db in registers until its last row, and only then adds these sums to
+// those of the other warps, in shared memory. It also sums dx over the rows. This sum is the
+// gradient of the bias of the projection (proj or fcproj) whose output is added to the residual
+// stream.
 
 // MULTIPROCESSORS: number of multiprocessors of an H100; blocks_each: number of blocks on each of
-// them in the backward pass. It is three, or two for long rows, whose sums take more registers:
-// this many blocks fit on a multiprocessor, so that all blocks run at once.
+// them in the backward pass. This is three, or two for long rows, because their sums take more
+// registers. This many blocks fit on a multiprocessor, so that all blocks run at the same time.
 enum { ROW_WARPS = 4, MULTIPROCESSORS = 132 };
 constexpr int blocks_each(int chunks) { return chunks <= 3 ? 3 : 2; }
 
@@ -299,8 +300,8 @@ template <class T, int CHUNKS> struct Row {
     }
 };
 
-// What a lane has summed over the rows that its warp has processed so far, for each column that the
-// lane holds: sum[0] for dw, sum[1] for db, sum[2] the sum of dx.
+// A lane's sums over the rows that its warp has processed so far, for each column that the lane
+// holds: sum[0] for dw, sum[1] for db, and sum[2] for the sum of dx.
 template <class T, int CHUNKS> struct Columns {
     static constexpr int V = PER16<T>;
     float sum[3][CHUNKS][V];

@@ -1,7 +1,7 @@
 // muon.cu: Muon's update (kernels/muon.h) without its matrix products: the momentum, the division
-// by the norm before Newton-Schulz, and the parameter update after it. Every layer has a matrix of
-// each shape, and the matrices of one shape are equally far apart in memory, so one launch
-// processes those of all layers.
+// by the norm before Newton-Schulz, and the update of the parameters after Newton-Schulz. Every
+// layer has a matrix of each shape, and the matrices of one shape are equally far apart in memory,
+// so one launch processes those of all layers.
 #include "kernels/cuda/elements.cuh"
 #include "kernels/muon.h"
 

@@ -7,9 +7,9 @@ using namespace sgt;
 
 enum { THREADS = 256, WARPS = THREADS / 32, NORM_BLOCKS = 512, NORM_LOADS = 4, TURNS = 8 };
 
-// See sum_squares. The grid is (parts, arrays), and a block adds up one part of one array. The
-// square of a float cannot overflow a double, so the sum is finite unless an element is infinite or
-// NaN.
+// The kernel of sum_squares (elements.cuh). The grid is (parts, arrays), and each block adds up the
+// squares of one part of one array. The square of a float cannot overflow a double, so the sum is
+// finite unless an element is infinite or NaN.
 __global__ void __launch_bounds__(THREADS)
     squares_kernel(double *partial, const float *g, size_t n, size_t apart)
 {
@@ -18,8 +18,8 @@ __global__ void __launch_bounds__(THREADS)
            at = (size_t)blockIdx.x * THREADS + threadIdx.x;
     double total = 0;
     g += blockIdx.y * apart;
-    // Start NORM_LOADS loads before using their results, to overlap their latencies. The additions
-    // have the same order as with one load at a time.
+    // Start NORM_LOADS loads before using their results, so that the latencies of these loads
+    // overlap. The squares are added in the same order as with one load at a time.
     for (size_t i = at; i < whole; i += NORM_LOADS * stride) {
         float x[NORM_LOADS][4] = {};
         DEV_UNROLL_FOR (int k = 0; k < NORM_LOADS; k++)
@@ -39,8 +39,9 @@ void sgt::sum_squares(sgt_cuda_stream s, double *partial, const float *x, size_t
                apart);
 }
 
-// Return, in every thread, the sum of the partial sums that the blocks of squares_kernel wrote. It
-// is added in a fixed order. Only a kernel of one block may call this.
+// Return, in every thread, the sum of the partial sums that the blocks of squares_kernel wrote. The
+// partial sums are added in a fixed order. Only a kernel that runs as a single block may call this
+// function.
 DEV double all_squares(const double *partial, double *shared)
 {
     double total = 0;
@@ -181,8 +182,8 @@ template <class T> DEV void store_copy(T *copy, const float (&p)[1])
 
 // Update V parameters from index i on, unless `skip` is set because of an overflow or a spike. Also
 // zero their gradients, even if the update is skipped, unless u.keep is set. load_floats<true>
-// starts all loads before the first value is needed, so that their latencies overlap. One after
-// another, the latencies would take as long as everything else together.
+// starts all loads before the first value is needed, so that their latencies overlap. Without the
+// overlap, waiting for the loads would take as long as everything else together.
 template <class T, class Rule, int V>
 DEV void update_at(const Update<T> &u, const Rule &rule, size_t i, bool skip)
 {
@@ -276,7 +277,7 @@ void sgt_cuda_begin_update(sgt_cuda_stream s, sgt_cuda_control *c, float lr, uin
 }
 
 // End a step. Halve the loss scale on overflow, and double it after growth_interval steps without
-// overflow. It stays between 1 and 2^24.
+// overflow. The loss scale stays between 1 and 2^24.
 __global__ void __launch_bounds__(32) end_step_kernel(sgt_cuda_control *c)
 {
     if (threadIdx.x > 0) return;

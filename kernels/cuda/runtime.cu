@@ -122,8 +122,8 @@ int sgt_cuda_host_alloc(void **p, size_t bytes, sgt_error *err)
 
 void sgt_cuda_host_free(void *p)
 {
-    /* Wait, because a copy may still read the memory. If the wait fails, the next check reports its
-     * error. */
+    /* Wait for the device, because an unfinished copy could still be reading the memory. If the
+     * wait fails, the next check reports its error. */
     if (p) cudaDeviceSynchronize();
     keep_error("cudaFreeHost", cudaFreeHost(p));
 }
@@ -205,7 +205,7 @@ int sgt_cuda_elapsed_ms(float *ms, sgt_cuda_event from, sgt_cuda_event to, sgt_e
     return told("cudaEventElapsedTime", cudaEventElapsedTime(ms, from, to), err);
 }
 
-/* ---- graphs: a capture is not disturbed by calls that other threads make meanwhile ---- */
+/* ---- graphs; calls that other threads make do not disturb a capture ---- */
 
 int sgt_cuda_capture(sgt_cuda_stream s, sgt_error *err)
 {

@@ -1,6 +1,7 @@
-// softmax.cuh: a running softmax, which reads the scores only once. It keeps the maximum so far and
-// the sum of exp(x - maximum), which it rescales when the maximum grows. Each thread keeps its own.
-// At the end, they are combined over a warp or a block.
+// softmax.cuh: a running softmax, which reads the scores only once. Each thread keeps the maximum
+// of the scores that it has read so far and the sum of exp(x - maximum), and rescales the sum when
+// the maximum grows. At the end, the maxima and sums of all threads are combined over a warp or a
+// block.
 #pragma once
 
 #include "kernels/cuda/elements.cuh"
