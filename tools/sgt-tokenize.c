@@ -179,7 +179,7 @@ static void print_things(FILE *to, const char *before, uint64_t n, const char *s
 
 /* Print what was done, for example "24 B of text in 4 files, 3 ms, 8.00 kB/s". `bytes` is the size
  * of all text, and `read` the size of the text that this run has read. If `read` is less than
- * `bytes`, an earlier run that was interrupted has read the rest; in that case, print both
+ * `bytes`, an earlier run, which was interrupted, has read the rest; in that case, print both
  * sizes. */
 static void print_work(FILE *to, uint64_t bytes, uint64_t read, uint64_t files, double seconds)
 {

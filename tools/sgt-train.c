@@ -209,7 +209,7 @@ static int print_json(const sgt_training_result *r, sgt_error *err)
     return sgt_print_json(doc, JSON_REAL_PRECISION(9), err);
 }
 
-/* ---- --estimate-memory and --self-check ---- */
+/* ---- estimates and self-checks ---- */
 
 static int on_cuda(const sgt_train_estimate *e) { return strcmp(e->device, "cuda") == 0; }
 
@@ -313,7 +313,7 @@ static int check_paths(const char *cache, const sgt_stop *stop)
     return sgt_end_program(&program, rc, &err);
 }
 
-/* ---- files of prompts and completions ---- */
+/* ---- prompts and completions ---- */
 
 typedef struct reading {
     sample_lines file;

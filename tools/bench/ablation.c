@@ -108,7 +108,7 @@ static struct {
     uint32_t wanted; /* bit t: row t is to be measured */
     size_t rounds;
     /* 1 if the batch size must not change when memory runs out, because the user has set it or
-     * because an earlier row was measured with it. Otherwise 0: the batch size is halved */
+     * because an earlier row was measured with it; 0 if it may be halved */
     int fits;
     json_t *last; /* figures of the last step */
 } state;

@@ -1,6 +1,7 @@
-/* bench.c: functions that the subcommands of sgt-bench share. They run a subcommand (parse its
- * options, measure, print a JSON document or a table), choose default values, run work on several
- * threads, and load files into the page cache or evict them from it. */
+/* bench.c: functions that the subcommands of sgt-bench share. They run a subcommand, choose default
+ * values, run work on several threads, and read files into the page cache or evict them from it. To
+ * run a subcommand means to parse its options, to measure, and to print a JSON document or a
+ * table. */
 #include "tools/bench/bench.h"
 
 #include <assert.h>
@@ -284,7 +285,7 @@ int bench_choose_device(sgt_error *err)
 #define CLOCK_EVERY 20e-6
 
 /* State of one thread of bench_run. `thread` is the thread's index. `rc` and `err` are the result
- * of its last unit of work, and `units` is the number of units it has done. `from` is the time at
+ * of the thread's last unit of work, and `units` is the number of units done. `from` is the time at
  * which the thread started, and `to` the time at which it last read the clock. */
 typedef struct worker {
     int thread, rc;

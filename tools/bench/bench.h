@@ -141,19 +141,20 @@ typedef struct bench_column {
 } bench_column;
 
 /* Print the rows as a table.
- * - A column is as wide as its widest cell. It is omitted if no row has the column's field.
+ * - A column is as wide as its widest cell. A column is omitted if no row has its field.
  * - If a row lacks the field of a column, the cell shows "-".
- * - A star marks each row whose field `best` is `true` or the highest number of all rows.
- * - If a row has the text field "why_not" or "why", the text is printed in place of the first cell
- *   whose number is missing and of all cells to the right of that cell.
+ * - A star marks each row in which the field `best` is `true`, or is the highest number of all
+ *   rows.
+ * - If a row has the text field "why_not" or "why", this text is printed from the first cell with a
+ *   missing number on, in place of the remaining cells.
  * - Texts are cut to 32 characters. */
 void bench_table(const json_t *rows, const bench_column *columns, const char *best);
 
-/* ---- bench.c: model and training step ---- */
+/* ---- bench.c: model and step ---- */
 
 /* Training options of the subcommands step, ablation and kernels. main sets all of them to the
- * defaults of sgt-train except `seq`: it stays 0 until the device is chosen, because its default
- * depends on the device. */
+ * defaults of sgt-train, except `seq`, whose default depends on the device: it stays 0 until the
+ * device is chosen. */
 extern sgt_config bench_config;
 /* Definition of one sgt-train option, which a subcommand puts into its own table of options.
  * Example: BENCH_ROW(MODEL). */
@@ -165,7 +166,7 @@ int bench_choose_device(sgt_error *err);
 
 static inline int bench_on_cuda(void) { return bench_config.device == SGT_DEVICE_CUDA; }
 
-/* ---- bench.c: timing work on threads ---- */
+/* ---- bench.c: timed work ---- */
 
 /* Do unit k of the work. `thread` is the number of the calling thread, counted from 0. Several
  * threads may call this function at the same time. */
@@ -189,7 +190,7 @@ int bench_run(const bench_slice *s, bench_work *work, void *ctx, uint64_t *units
 
 double bench_median(double *x, size_t n); /* sorts x */
 
-/* ---- bench.c: shards in the page cache ---- */
+/* ---- bench.c: page cache ---- */
 
 /* Control whether a loader's shards are in the page cache. If `cached` is 1, read all shards into
  * the page cache. If `cached` is 0, evict all their pages; if some cannot be evicted, return
@@ -235,9 +236,9 @@ typedef struct bench_child bench_child;
  * until bench_script_close. */
 int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err);
 
-/* Send `line` to the script unless `line` is NULL, read the answer, and parse it as a JSON object.
- * If s->stays is 1, the answer is one line of output; otherwise it is all output until the script
- * ends. Text before the first brace is skipped. The caller releases *answer.
+/* Send `line` to the script unless `line` is NULL, read the script's answer, and parse the answer
+ * as a JSON object. If s->stays is 1, the answer is one line of output; otherwise it is all output
+ * until the script ends. Text before the first brace is skipped. The caller releases *answer.
  *
  * Returns SGT_EUNSUPPORTED if the script fails or has ended, or if the answer lacks the field
  * s->needs or has a field "error". The message may quote the last line of the script's standard

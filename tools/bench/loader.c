@@ -349,9 +349,9 @@ static int drawer_open(drawer *d, const loader_row *r, sgt_error *err)
 /* minimum size in bytes of the buffer from which `memcpy` copies; it has room for the longest
  * row */
 #define LEAST_BYTES ((uint64_t)4 << 20)
-/* number of different windows that `memcpy` copies before it repeats them; together they have 512
- * MiB if a row has 1024 tokens and ids are 2 bytes wide. The windows' addresses are computed before
- * the measurement starts */
+/* number of different windows that `memcpy` copies before it starts again with the first one.
+ * Together the windows have 512 MiB if a row has 1024 tokens and ids are 2 bytes wide. Their
+ * addresses are computed before the measurement starts */
 #define WINDOWS ((size_t)1 << 18)
 
 /* Map the buffer from which `memcpy` copies. The buffer is as large as the data set's tokens, but
@@ -426,7 +426,7 @@ static int draw_slice(drawer *d, const loader_row *r, uint64_t most, double seco
     return SGT_OK;
 }
 
-/* ---- slices that reopen the data set ---- */
+/* ---- reopening the data set ---- */
 
 /* If all shards fit into the page cache, read every page that is not cached yet. */
 static int fill_cache(sgt_error *err)
@@ -695,8 +695,8 @@ static int measure_row(size_t i, json_t **figures, sgt_error *err)
     const loader_row *r = &state.rows[i];
     loader_slice sum = {0};
     if (state.warm_up && r->pass == COLD) return SGT_OK;
-    /* At the start of each turn (pass over all rows), read the shards into the page cache again,
-     * because the kernel may have evicted some of their pages when this process or a Python program
+    /* At the start of each turn (pass over all rows), read the shards into the page cache again.
+     * The kernel may have evicted some of their pages when this process or a Python program
      * allocated huge pages. */
     int rc = i || o.cold ? SGT_OK : fill_cache(err);
     if (rc == SGT_OK) rc = run_slice_of(r, &sum, err);
@@ -738,7 +738,7 @@ static int measure_rows(size_t first, size_t count, double seconds, sgt_error *e
     return rc;
 }
 
-/* Determine whether the data set fits into the page cache, and if it fits, read it into the page
+/* Determine whether the data set fits into the page cache. If so, read the data set into the page
  * cache. */
 static int prepare_cache(sgt_error *err)
 {

@@ -216,7 +216,7 @@ int bench_script_run(const bench_script *s, json_t **answer, sgt_error *err)
 void bench_script_close(bench_child *c)
 {
     if (!c) return;
-    /* after an interrupt, ask the child to end; it has five seconds to remove its temporary
+    /* after an interrupt, ask the child to end, and allow five seconds for removing its temporary
      * files */
     if (c->id && sgt_stopped(bench.stop)) kill(c->id, SIGTERM);
     if (c->output) fclose(c->output);

@@ -1,6 +1,6 @@
 /* step.c: the subcommand `sgt-bench step`, which measures a GPT-2 training step (forward, backward
  * and update) and, with --peer, the same step in PyTorch. For a list of batch sizes, it measures a
- * step with each of them, and prints the estimated and the peak memory. */
+ * step with each batch size, and prints the estimated and the peak memory. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -179,8 +179,8 @@ static int estimate(bench_row *row, sgt_error *err)
 }
 
 /* Reset the peak memory that the kernel records for this process (clear_refs in proc(5)), so that
- * each batch size gets its own peak. If this fails, the peak of a batch size includes the batch
- * sizes measured before it. */
+ * each batch size gets its own peak. If resetting fails, the peak of a batch size includes the
+ * batch sizes measured before. */
 static void reset_peak(void)
 {
     FILE *f = fopen("/proc/self/clear_refs", "we");

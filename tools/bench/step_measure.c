@@ -269,8 +269,8 @@ static json_t *make_figures(const measurement *m)
         first / 1e3, "backend_bytes", (json_int_t)bytes, "peak_bytes",
         (json_int_t)(b->memory_total ? bytes : sgt_memory_peak()), "total_bytes",
         (json_int_t)(b->memory_total ? b->memory_total : sgt_memory_total()));
-    /* json_real returns NULL if the loss is NaN or infinite; in that case the field "loss" is
-     * omitted */
+    /* omit the field "loss" if the loss is NaN or infinite, because json_real returns NULL for such
+     * a loss */
     json_object_set_new(j, "loss", json_real(m->loss));
     if (peak > 0) bench_put(j, "mfu", flops / peak);
     bench_put(j, "peak_tflops", peak * 1e-12);

@@ -350,8 +350,8 @@ static int add_all_ours(sgt_error *err)
     return rc == SGT_OK ? add_ours("GPT-2's pattern", "gpt2", err) : rc;
 }
 
-/* If --peer is given, add one row for each program to compare with. For Parquet files these
- * programs differ from those for text files. */
+/* If --peer is given, add one row for each program to compare with. Parquet files are compared with
+ * other programs than text files. */
 static int add_peers(sgt_error *err)
 {
     const sgt_corpus *c = state.corpus;

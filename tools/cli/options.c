@@ -228,8 +228,8 @@ typedef struct candidates {
  *     FARTHEST         the words are not similar */
 enum { SAME, BEGINS, BEGINS_PART };
 
-/* Return whether a word is to be typed literally, such as auto. It is not if it is a placeholder,
- * such as FILE. */
+/* Return whether a word is typed literally, such as auto, and is not a placeholder, such as
+ * FILE. */
 static int stands_for_itself(const char *word)
 {
     return islower((unsigned char)*word) || isdigit((unsigned char)*word);
@@ -422,7 +422,7 @@ static void set_defaults(const sgt_program *p)
     }
 }
 
-/* Find an option by its letter or, if `letter` is 0, by its name, the n bytes at `name`. Return 1
+/* Find an option by its letter or, if `letter` is 0, by its name (the n bytes at `name`). Return 1
  * with the option in *o, or 0 if there is no such option. */
 static int find_option(const sgt_program *p, const char *name, size_t n, char letter, sgt_option *o)
 {
@@ -643,8 +643,8 @@ static const char fish_script[] =
     "end\n";
 
 /* Print the n bytes at `word` as a completion if they begin with the text at the cursor. If that
- * text is a comma-separated list, its first `head` bytes end with the last comma. Only the text
- * after these bytes is compared with the word; they are printed before the word. */
+ * text is a comma-separated list, its first `head` bytes are the items up to the last comma. In
+ * this case, `word` is compared only with the text after these bytes, and is printed after them. */
 static void offer(const char *cursor, size_t head, const char *word, size_t n, const char *help)
 {
     size_t begun = strlen(cursor) - head, said = strlen(help);
@@ -858,8 +858,8 @@ static void find_letter(const sgt_program *p, const char *arg, sgt_option *o)
     refuse_unknown(p, "-", arg + 1, n);
 }
 
-/* Parse the option at argv[i]. Return the number of arguments that it takes up: 2 if its value is
- * the next argument, otherwise 1. */
+/* Parse the option at argv[i]. Return 2 if the option takes up two arguments, because its value is
+ * the next argument. Otherwise, return 1. */
 static int apply_option(const sgt_program *p, int argc, char **argv, int i)
 {
     const char *arg = argv[i], *value = NULL, *name = arg + 2;

@@ -180,9 +180,9 @@ static void find_libraries(glob_t *found, const char *root, const char *packages
  * The function overwrites `file`. */
 static char *prefix_of(char *file) { return dirname(dirname(file)); }
 
-/* Append NVIDIA's folders below the prefix of the first python3 in PATH. Search below two prefixes:
- * that of the path as found, which may be a virtual environment, and that of the file to which the
- * path leads if it is a symbolic link. */
+/* Append NVIDIA's folders below the prefix of the first python3 in PATH. If that path is a symbolic
+ * link, search below two prefixes: the prefix of the link, which may be a virtual environment, and
+ * the prefix of the file to which the link leads. */
 static void find_below_python_of_path(glob_t *found)
 {
     char file[PATH_MAX], real[PATH_MAX];

@@ -50,9 +50,8 @@ void sgt_spin_little(char **argv);
  * maximum. */
 int sgt_most_threads(void);
 
-/* Return the number of threads to use. `typed` is the value of --threads; if it is not 0, it is
- * returned. Otherwise, return the default (sgt_cpu_threads) for a process that shares its cores
- * with other processes, `sharing` processes in total. */
+/* Return the number of threads to use: `typed`, the value of --threads, if it is not 0. Otherwise,
+ * return the default (sgt_cpu_threads) for one of `sharing` processes that share the same cores. */
 int sgt_threads(uint64_t typed, uint32_t sharing);
 
 /* Return the folders of NVIDIA's libraries in Python packages, separated by colons. When PyTorch is

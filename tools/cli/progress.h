@@ -18,8 +18,8 @@
 
 typedef struct sgt_progress sgt_progress;
 
-/* Create a progress bar. `unit` names what is counted, such as "step". If it is "B", amounts are
- * bytes and are shown in KiB, MiB or GiB. Returns NULL if memory runs out. All other functions
+/* Create a progress bar. `unit` names what is counted, such as "step". If `unit` is "B", bytes are
+ * counted, and are shown in KiB, MiB or GiB. Returns NULL if memory runs out. All other functions
  * accept NULL as p. */
 sgt_progress *sgt_progress_new(const char *unit, int quiet);
 /* Show that `done` of `total` units are done; `total` is 0 if it is unknown. `facts` is a list of

@@ -99,8 +99,8 @@ static int list_checkpoints(json_t *list, const char *folder, sgt_error *err)
     return rc;
 }
 
-/* Summary of a run's log. `first` and `last` are its first and last line, and `evaluated` is the
- * last line that has a validation loss. Each is NULL if there is no such line. */
+/* Summary of a run's log. `first` is the log's first line, `last` the last line, and `evaluated`
+ * the last line that has a validation loss. Each of them is NULL if there is no such line. */
 typedef struct run_log {
     /* `steps` is the number of lines, which equals the number of logged steps. `bad` is the number
      * of the first line that is not a JSON object, counted from 1, or 0 if all lines are valid. */

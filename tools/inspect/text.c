@@ -150,9 +150,9 @@ typedef struct sink {
     /* 1 if standard output is a terminal, so that control characters in the text must be escaped;
      * otherwise 0 */
     int terminal;
-    /* Decoded text that has not been printed yet. With --json, it is all of the text. Without
-     * --json, it is only an incomplete character at the end, whose other bytes are still to be
-     * decoded. */
+    /* Decoded text that has not been printed yet. With --json, this is the entire text. Without
+     * --json, it is only an incomplete character at the end of the text, whose other bytes have not
+     * been decoded yet. */
     char *text;
     size_t used, room;
     char last;

@@ -1,7 +1,7 @@
 /* ranks.c: finds the launcher that started this process, using environment variables, and connects
- * every other rank to rank 0 with two TCP connections. The main thread uses the first one (DATA)
- * for broadcasts, sums and barriers. A separate thread watches the second one (LIFE). If a rank
- * fails, it tells rank 0 over its LIFE connection, and rank 0 tells all other ranks to exit.
+ * every other rank to rank 0 with two TCP connections, called DATA and LIFE. The main thread uses
+ * DATA for broadcasts, sums and barriers. A separate thread watches LIFE. A rank that fails tells
+ * rank 0 over its LIFE connection, and rank 0 tells all other ranks to exit.
  *
  * If the launcher uses MPI, ranks.c loads libsgt-mpi.so, which tells every rank the address on
  * which rank 0 listens, and which transfers the gradients of CPU ranks (`swap`). The TCP
@@ -232,9 +232,9 @@ static void give_up(sgt_ranks *r, const sgt_error *why)
     if (why->code == SGT_EUSAGE) fprintf(stderr, "try '%s --help'\n", t->program);
 }
 
-/* Thread function of rank 0: watch the other ranks. If one of them fails or dies, print the reason
- * and make all ranks exit, unless rank 0 itself fails first. After an interrupt, the message names
- * no rank, because an interrupt is meant for all of them. */
+/* Thread function of rank 0: watch the other ranks. If a rank fails or dies, print the reason and
+ * make all ranks exit, unless rank 0 itself fails first. After an interrupt, the message names no
+ * rank, because an interrupt is meant for all ranks. */
 static void *watch_others(void *ctx)
 {
     net *t = ctx;
@@ -450,9 +450,9 @@ static void release(net *t)
     free(t);
 }
 
-/* Connect this rank to rank 0, or all other ranks to this rank if it is rank 0. Then set t->r.here
- * to the number of ranks on this machine, and t->r.sharing to the number of ranks on this machine
- * that may run on exactly the same cores as this rank (including this rank). Both numbers come from
+/* Connect this rank to rank 0 or, if it is rank 0, to all other ranks. Then set t->r.here to the
+ * number of ranks on this machine. Of these, t->r.sharing is set to the number of ranks that may
+ * run on exactly the same cores as this rank. Both numbers include this rank, and are computed from
  * the hellos of all ranks. They differ if the launcher binds ranks to different cores. */
 static int join(net *t, sgt_error *err)
 {
@@ -521,10 +521,11 @@ static const launcher launchers[] = {
     {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE", 1},
     {0}};
 
-/* Find the launcher that started this process as one of several ranks. Set *found to it, and set
- * the rank and the numbers of ranks in *r from its variables. If there is no such launcher, set
- * *found to NULL. If torchrun's variables are set, but rank 0's address is missing, return
- * SGT_EUSAGE: otherwise each rank would run alone, and all ranks would train the same run. */
+/* Find the launcher that started this process as one of several ranks, and store it in *found. Set
+ * the rank and the numbers of ranks in *r from the launcher's variables. If there is no such
+ * launcher, set *found to NULL. If torchrun's variables are set, but rank 0's address is missing,
+ * return SGT_EUSAGE: otherwise each rank would run alone, and all ranks would train the same
+ * run. */
 static int find(const launcher **found, sgt_ranks *r, sgt_error *err)
 {
     int rc = SGT_OK;

@@ -40,9 +40,10 @@ static void add_key(report_figure *g, const char *class, unsigned color, const c
 
 /* Fit a straight line to points first ... last, and return the line's value at point `at` (LOESS of
  * degree 1, Cleveland 1979). The farther a point is from `at`, the smaller its weight (tricube
- * function). If `rest` is 0, fit the line to the values y. If `rest` is 1, fit it to the residuals
- * y - low, where `low` is the result of the first fit. The value at `at` is subtracted before the
- * fit and added to the result afterwards, so that rounding cannot change a constant curve. */
+ * function). If `rest` is 0, the line is fitted to the values y. If `rest` is 1, the line is fitted
+ * to the residuals y - low, where `low` is the result of the first fit. The value at point `at` is
+ * subtracted before the fit and added to the result afterwards, so that rounding cannot change a
+ * constant curve. */
 static double fit(const report_point *p, size_t first, size_t last, size_t at, int rest)
 {
     double w0 = 0, w1 = 0, w2 = 0, d0 = 0, d1 = 0, own = rest ? p[at].y - p[at].low : p[at].y;

@@ -124,7 +124,7 @@ static char *format_steps_done(char *buf, size_t n, const report_run *run)
     return sgt_format_count(buf, n, isnan(run->steps) ? 0 : (uint64_t)run->steps);
 }
 
-/* Write how many steps the run has done and, if it is known, how many it has in total. */
+/* Write the number of steps that the run has done and, if known, the total number of steps. */
 static void put_steps(FILE *page, const report_run *run)
 {
     char done[32], all[32];
@@ -154,8 +154,8 @@ static void put_mean(FILE *page, const report_run *run)
     fputs("; lower is better", page);
 }
 
-/* Write the small print below the last validation loss: first its noise (standard error). If an
- * earlier validation loss was lower, also write the lowest one and its step. */
+/* Write the small print below the last validation loss: the loss's noise (standard error) and, if
+ * an earlier validation loss was lower, the lowest validation loss and its step. */
 static void put_lowest(FILE *page, const report_run *run)
 {
     char step[48];
@@ -169,8 +169,9 @@ static void put_lowest(FILE *page, const report_run *run)
 /* Describes a headline number of a run, whose value is a double in report_run. */
 typedef struct headline {
     const char *name;
-    /* Byte offsets of two members of report_run. `at` is that of the headline number. `noise` is
-     * that of its standard error if the number is a loss, otherwise 0. */
+    /* Byte offsets of two members of report_run: `at` is the offset of the headline number, and
+     * `noise` the offset of its standard error. `noise` is 0 if the headline number is not a
+     * loss. */
     size_t at, noise;
     report_number number;
     /* which value is shown in bold if the page has several runs: -1 for the lowest, 1 for the

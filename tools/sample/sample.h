@@ -21,9 +21,9 @@ typedef struct sample_model {
 } sample_model;
 
 /* Find the model at `path`, which may be a run (the newest checkpoint is used), a checkpoint, a
- * folder with a GPT-2 in Hugging Face's format, or a .bin file of llm.c. Also open its vocabulary:
- * the file `vocab` if that is not NULL, otherwise the vocabulary in the model's folder, or GPT-2's
- * if the folder has none. */
+ * folder with a GPT-2 in Hugging Face's format, or a .bin file of llm.c. Also open the model's
+ * vocabulary. This is the file `vocab` if that is not NULL, otherwise the vocabulary in the model's
+ * folder, or GPT-2's if that folder has none. */
 int sample_model_find(sample_model *m, const char *path, const char *vocab,
                       const sgt_notice *notice, sgt_error *err);
 void sample_model_free(sample_model *m);
@@ -51,7 +51,7 @@ int sample_has_meta(const char *file);
  * additional ids. */
 int sample_vocab_agrees(const sgt_vocab *a, const sgt_vocab *b);
 
-/* ---- texts.c: JSONL files and prompts ---- */
+/* ---- texts.c: files and prompts ---- */
 
 /* State for reading a JSONL file, such as a file of questions. `tokens` holds the ids of all texts
  * read so far, one text after the other. The caller sets the members path, vocab and err, and
