@@ -1,6 +1,6 @@
-/* parquet.c: reads the metadata at the end of a Parquet file and the headers of its pages, and goes
- * from page to page. The metadata and the headers are in Thrift's compact protocol; the field ids
- * here are those in parquet.thrift. */
+/* parquet.c: reads the metadata at the end of a Parquet file and the headers of its pages, and
+ * advances from page to page. The metadata and the headers are encoded in Thrift's compact
+ * protocol. The field ids in this file are those of parquet.thrift. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,40 +11,44 @@
 #include "loader/base/memory.h"
 #include "tokenize/input/source.h"
 
-#define DEPTH 64 /* maximum nesting depth of the schema and of skipped values */
-/* the encoding RLE for definition levels, the only one supported; assumed if a page's header states
- * none */
+#define DEPTH 64 /* maximum nesting depth of the schema, and of values that are skipped */
+/* the encoding RLE, which is the only supported encoding of definition levels, and is assumed if
+ * the header of a page states no encoding */
 #define RLE 3
-#define LISTED 240    /* maximum size in bytes of the list of column names in an error message */
-#define PATH 4096     /* maximum length in bytes of a column's path, "group.group.column" */
+#define LISTED 240 /* maximum size in bytes of a list of column names in an error message */
+/* maximum length in bytes of the path of a column, such as "group.group.column" */
+#define PATH 4096
 #define NONE SIZE_MAX /* index of no column */
 #define ABSENT INT64_MIN
 #define OPTIONAL 1
 #define REPEATED 2
 #define DECIMAL 5 /* converted type of decimals */
-/* maximum number of digits after the decimal point in Parquet decimals that are stored in 64
+/* maximum number of digits after the decimal point of a Parquet decimal that is stored in 64
  * bits */
 #define MOST_SCALE 18
-#define UINT_8 11 /* first of the converted types of unsigned integers, UINT_8 to UINT_64 */
+#define UINT_8 11 /* the converted types of unsigned integers are UINT_8 to UINT_64 */
 #define UINT_64 14
 #define LIST_HINT "--filter 'parquet=jsonl:COMMAND' can join the strings of a list"
-#define MARK 4 /* size in bytes of the magic number PAR1 at both ends of a file */
-/* size in bytes of a file's last fields: the length of the metadata, and the magic number */
+#define MARK 4 /* size in bytes of the magic number PAR1, which is at both ends of a file */
+/* size in bytes of the end of a file, which consists of the length of the metadata and the magic
+ * number */
 #define TAIL 8
 #define META ((uint64_t)256 << 20) /* maximum bytes of the metadata */
-/* number of bytes that are read at first to parse a page's header; a longer header needs another
- * read */
+/* number of bytes that are read first to parse the header of a page; if the header is longer, twice
+ * as many bytes are read next */
 #define HEAD ((size_t)4 << 10)
-/* maximum size in bytes of a page's header, whose statistics may include long strings */
+/* maximum size in bytes of the header of a page; it may be large, because it may contain long
+ * strings as statistics */
 #define LONGEST_HEAD ((size_t)16 << 20)
 
 /* A row group: consecutive rows of the file, whose columns are stored together. The fields say
- * where the group begins. It ends where the next group begins; the last element of `groups` has no
- * rows and begins at the metadata. */
+ * where the row group begins. A row group ends where the next one begins. For this reason, the
+ * array `groups` has an additional last element, which has no rows and begins at the metadata. */
 typedef struct row_group {
-    uint64_t row;    /* index in the file of the group's first row */
-    uint64_t before; /* total size in bytes of the requested column in all earlier row groups */
-    uint64_t at;     /* offset in the file of the column's first page in this group */
+    uint64_t row; /* index, in the file, of the first row of the group */
+    /* total size in bytes of the column's pages in all row groups before this one */
+    uint64_t before;
+    uint64_t at; /* offset, in the file, of the column's first page in this row group */
     int codec;
 } row_group;
 
@@ -53,33 +57,36 @@ struct sgt_parquet {
     sgt_source *source;
     uint64_t meta_at; /* offset of the metadata in the file */
     row_group *groups;
-    /* count: number of row groups, not counting the last element, which marks the end; room: number
-     * of elements allocated for `groups` */
+    /* count: number of row groups, without the last element of `groups`, which marks the end. room:
+     * number of elements for which `groups` has memory. */
     size_t count, room;
     sgt_parquet_column column;
-    /* group: index of the current row group; end: index of the row group after the last one to
-     * read */
+    /* index of the current row group, and index of the row group before which reading ends */
     size_t group, end;
-    uint64_t at;  /* offset in the file of the next page of the column */
-    uint64_t row; /* index in the file of the first row of the page at `at` */
-    /* number of rows of the page at `at` that were already delivered */
+    uint64_t at;  /* offset, in the file, of the next page of the column */
+    uint64_t row; /* index, in the file, of the first row of the page at `at` */
+    /* number of rows of the page at `at` that have been delivered */
     uint64_t taken;
     sgt_parquet_shared *dictionary; /* the group's dictionary */
-    /* average size in bytes of a string in the dictionary, for estimates; 0 without a dictionary */
+    /* average size in bytes of a string in the dictionary, for estimates; 0 if there is no
+     * dictionary */
     double word;
-    sgt_parquet_shared *whole; /* the page at `at`, if it is shared */
-    /* Hashes of what was read. hash: sum of the hashes of the metadata and of all pages before row
-     * `covered` (sgt_parquet_hash); dictionary_hash: hash of the row group's dictionary; page_hash:
-     * hash of the page at `at`; head_hash: hash of that page's header. */
+    /* the page at `at` if it is a shared page (see parquet.h); otherwise NULL */
+    sgt_parquet_shared *whole;
+    /* Hashes with which a resumed run checks that the file has not changed. hash: sum of the hashes
+     * of the metadata and of all pages before the row with index `covered` (sgt_parquet_hash).
+     * dictionary_hash: hash of the dictionary of the current row group. page_hash: hash of the page
+     * at `at`. head_hash: hash of the header of this page. */
     uint64_t hash, covered, dictionary_hash, page_hash, head_hash;
 };
 
 /* ---- Thrift's compact protocol ----
  *
- * After a failure, every read returns 0 and no further field is found, so callers check for failure
- * only once. A struct is read by a table of its fields. Nothing is copied: for a string, a list or
- * a struct in it, `place` is set to the position at which it begins, and it can be read later from
- * there.
+ * After a failure, every read returns 0, and no further field is found, so callers need to check
+ * for a failure only once. A struct is read with a table that lists the fields that the caller
+ * wants. Integers are stored in variables of the caller. Strings, lists and structs inside the
+ * struct are not copied: `place` of the field is set to the position at which the value begins,
+ * from which the caller can read the value later.
  *
  *     int64_t rows = -1;
  *     thrift t = {.at = bytes, .end = bytes + n}, name = {0};
@@ -105,12 +112,12 @@ enum {
 typedef struct thrift {
     const uint8_t *at, *end;
     int cut;   /* 1: the bytes end too early */
-    int wrong; /* 1: the bytes violate the protocol or are nested too deeply */
+    int wrong; /* 1: the bytes violate the protocol, or values are nested too deeply */
 } thrift;
 
 typedef struct field {
     int id;
-    /* type that the value must have, if `place` is set; a value of another type is skipped */
+    /* type that the value must have if `place` is set; a value of a different type is skipped */
     int type;
     int64_t *number; /* where to store an integer or a boolean */
     thrift *place;
@@ -141,8 +148,9 @@ static int64_t read_int(thrift *t)
     return (int64_t)(n >> 1) ^ -(int64_t)(n & 1);
 }
 
-/* Return the type of the next field, or 0 if the struct has ended. Set *id to the field's id. On
- * entry, *id is the id of the previous field, or 0 before the first field. */
+/* Return the type of the next field of a struct, and set *id to the id of this field. Return 0 at
+ * the end of the struct or after a failure. Before the call, *id must be the id of the previous
+ * field, or 0 before the first field. */
 static int next_field(thrift *t, int *id)
 {
     uint8_t b = read_byte(t);
@@ -155,8 +163,8 @@ static int next_field(thrift *t, int *id)
     return b & 15;
 }
 
-/* Return the number of elements of a list, and set *type to their type. The number never exceeds
- * the number of bytes left. */
+/* Read the header of a list: return the number of elements, and set *type to the type of the
+ * elements. The number never exceeds the number of bytes that are left to read. */
 static size_t read_list(thrift *t, int *type)
 {
     uint8_t b = read_byte(t);
@@ -172,7 +180,8 @@ static void pass(thrift *t, uint64_t n)
     else t->at += n;
 }
 
-/* Return the bytes of a string, and set *n to their number, or to 0 if the string is cut off. */
+/* Read a string: return a pointer to its bytes, and set *n to their number, or to 0 after a
+ * failure. */
 static const uint8_t *read_bytes(thrift *t, size_t *n)
 {
     const uint64_t length = read_varint(t);
@@ -182,9 +191,10 @@ static const uint8_t *read_bytes(thrift *t, size_t *n)
     return bytes;
 }
 
-/* Skip a value of any type that Parquet's structs use (maps are not among them). in_list: 1 if the
- * value is an element of a list. A boolean takes one byte there; in a struct, it is part of the
- * field's type. */
+/* Skip a value of type `type`. All types that Parquet uses are supported; maps are not among these
+ * types. in_list: 1 if the value is an element of a list, 0 if it is a field of a struct. A boolean
+ * takes one byte in a list, but no byte in a struct, where it is stored in the type of the
+ * field. */
 static void skip(thrift *t, int type, int in_list, int depth)
 {
     int id = 0, of = 0;
@@ -210,8 +220,9 @@ static void skip(thrift *t, int type, int in_list, int depth)
     }
 }
 
-/* Read a struct: store the fields that `fields` lists, and skip all others. The `number` or `place`
- * of a field that is missing stays unchanged. */
+/* Read a struct: store the values of the `count` fields listed in `fields`, and skip all other
+ * fields. If the struct lacks a listed field, the variable to which `number` or `place` points is
+ * unchanged. */
 static void read_struct(thrift *t, const field *fields, size_t count)
 {
     int type;
@@ -232,27 +243,31 @@ static void read_struct(thrift *t, const field *fields, size_t count)
 
 #define FIELDS(fields) fields, sizeof fields / sizeof *fields
 
-/* ---- the schema: a tree, stored as a list of elements in depth-first order ---- */
+/* ---- the schema ----
+ *
+ * The schema is a tree of columns and groups, stored as a list of elements in depth-first order. */
 
 typedef struct walk {
     thrift *t;
     const char *field;
     size_t left;   /* elements of the list not read yet */
     size_t leaf;   /* number of columns read so far */
-    size_t column; /* index of the requested column; NONE if it is not found */
+    size_t column; /* index of the requested column, or NONE if it has not been found */
     int64_t type, converted, scale;
     unsigned levels;
-    /* list: 1 if the column's path includes a repeated element; group: 1 if the requested name is
-     * the name of a group */
+    /* list: 1 if the requested column, or a group that contains it, is repeated. group: 1 if the
+     * requested name is the name of a group. */
     int list, group;
     int twice;          /* 1 if several columns have the requested name */
-    char names[LISTED]; /* names of the string columns, for an error message */
+    char names[LISTED]; /* names of the columns that hold strings, for an error message */
     size_t used;
-    /* path of the element being read: names of its groups and its own name, joined by dots */
+    /* path of the element that is being read: the names of the groups that contain it, and its
+     * name, joined with dots */
     char path[PATH];
 } walk;
 
-/* Append the column name, the n bytes at w->path, to the names for an error message. */
+/* Append the path of a column, the n bytes at w->path, to w->names, the list for an error message.
+ * Do nothing if the list has no room for it. */
 static void list_name(walk *w, size_t n)
 {
     const size_t comma = w->used ? 2 : 0;
@@ -263,9 +278,10 @@ static void list_name(walk *w, size_t n)
     w->names[w->used] = 0;
 }
 
-/* Read the schema element at `depth`, and all elements below it. levels: number of optional or
- * repeated elements above it; list: 1 if an element above it is repeated; n: length of the parent's
- * path in w->path. */
+/* Read the next element of the schema, whose depth in the tree is `depth`, and all elements below
+ * it. levels: number of optional or repeated elements above the element. list: 1 if an element
+ * above the element is repeated. n: length of the path of the element's parent, which is in
+ * w->path. */
 static void read_tree(walk *w, size_t depth, unsigned levels, int list, size_t n)
 {
     int64_t type = -1, repetition = 0, children = 0, converted = 0, scale = 0;
@@ -280,7 +296,8 @@ static void read_tree(walk *w, size_t depth, unsigned levels, int list, size_t n
     if (depth) {
         size_t length = 0;
         const uint8_t *bytes = name.at ? read_bytes(&name, &length) : NULL;
-        /* truncate a name that does not fit; a column with such a long name is not found */
+        /* truncate the name if the path would be too long; a column with such a long path is not
+         * found */
         if (length >= PATH - 1 - n) length = PATH - 1 - n;
         if (length) memcpy(w->path + n, bytes, length);
         n += length;
@@ -309,7 +326,9 @@ static void read_tree(walk *w, size_t depth, unsigned levels, int list, size_t n
     w->leaf++;
 }
 
-/* Find the requested column. If the metadata are damaged, return SGT_OK; the caller checks w->t. */
+/* Find the requested column in the schema at w->t, and store the result in *w. Return an error if
+ * the column is missing or unsuitable. If the metadata is damaged, return SGT_OK, because the
+ * caller checks w->t for damage. */
 static int find_column(walk *w, const sgt_parquet *p, sgt_error *err)
 {
     const char *path = p->r.file->path, *name = p->r.field;
@@ -319,7 +338,7 @@ static int find_column(walk *w, const sgt_parquet *p, sgt_error *err)
     if (type != THRIFT_STRUCT) w->t->wrong = 1;
     read_tree(w, 0, 0, 0, 0);
     if (w->t->wrong || w->t->cut) return SGT_OK;
-    /* byte columns hold strings, unless they store decimals */
+    /* a column of the type BYTE_ARRAY holds strings, unless its converted type is DECIMAL */
     const int there = w->column != NONE, good = w->type == SGT_PARQUET_BYTES
                                                     ? !(kept && w->converted == DECIMAL)
                                                     : kept && sgt_parquet_width((int)w->type) &&
@@ -352,7 +371,7 @@ static int damaged(const sgt_parquet *p, uint64_t offset, const char *why, sgt_e
 
 /* ---- row groups ---- */
 
-/* What the metadata say about the pages of the column in one row group. */
+/* What the metadata states about the pages of the column in a row group. */
 typedef struct chunk {
     int64_t type, codec, bytes, data, dictionary;
     thrift meta, elsewhere, encrypted;
@@ -373,13 +392,14 @@ static void read_chunk(thrift *t, chunk *c)
     if (c->meta.at) read_struct(&c->meta, FIELDS(meta));
 }
 
-/* Append a row group of `rows` rows; c describes the column's pages in it. */
+/* Append a row group of `rows` rows to p->groups. *c describes the pages of the column in this row
+ * group. */
 static int add_group(sgt_parquet *p, chunk *c, int64_t rows, sgt_error *err)
 {
     const char *path = p->r.file->path, *name = p->r.field;
     const char *remedy, *codec = sgt_parquet_codec_lacks(c->codec, &remedy);
-    /* a dictionary offset of 0 means that there is no dictionary, or that the dictionary is the
-     * first page */
+    /* if the offset of the dictionary is 0 or not stated, there is no dictionary, or the dictionary
+     * is the first page at the offset of the data */
     const int64_t at = c->dictionary > 0 && c->dictionary < c->data ? c->dictionary : c->data;
     size_t elsewhere = 0;
     if (!rows) return SGT_OK; /* an empty row group may lack pages */
@@ -430,9 +450,9 @@ static int read_groups(sgt_parquet *p, thrift *t, size_t column, sgt_error *err)
     return rc;
 }
 
-/* Parse the metadata, the n bytes at `bytes`. Return SGT_EFORMAT if the metadata is damaged, or if
- * the column is missing, is encrypted, is compressed by an unsupported codec, or does not have one
- * string per row. */
+/* Parse the metadata of the file, the n bytes at `bytes`. Return SGT_EFORMAT if the metadata is
+ * damaged, or if the requested column is missing, is encrypted, is compressed with an unsupported
+ * codec, or does not hold one string per row (for --keep-fields, one string or number). */
 static int parse_meta(sgt_parquet *p, const uint8_t *bytes, size_t n, sgt_error *err)
 {
     thrift t = {.at = bytes, .end = bytes + n}, schema = {0}, groups = {0};
@@ -459,9 +479,10 @@ static int parse_meta(sgt_parquet *p, const uint8_t *bytes, size_t n, sgt_error 
 
 /* ---- heads of pages ---- */
 
-/* Parse the header of a page in the n bytes at p. Return NULL if it is valid, or else a text that
- * says what is wrong. Set *more to 1 if the header only ends too early, so that the caller should
- * try again with more bytes. */
+/* Parse the header of a page, which begins at p, into *h. n bytes can be read at p. Return NULL if
+ * the header is valid; otherwise return an error message. Set *more to 1 if the header does not end
+ * within the n bytes, so that the caller should try again with more bytes; otherwise set it to
+ * 0. */
 static const char *parse_head(sgt_parquet_head *h, const uint8_t *p, size_t n, int *more)
 {
     thrift t = {.at = p, .end = p + n}, data = {0}, data2 = {0};
@@ -474,7 +495,7 @@ static const char *parse_head(sgt_parquet_head *h, const uint8_t *p, size_t n, i
                           {5, THRIFT_STRUCT, .place = &data},
                           {7, THRIFT_STRUCT, .place = &data}, /* the header of a dictionary page */
                           {8, THRIFT_STRUCT, .place = &data2}};
-    /* the headers of data pages and dictionary pages use the same ids for the fields needed here */
+    /* the ids of these fields are the same in the headers of data pages and of dictionary pages */
     const field fields[] = {
         {1, .number = &rows}, {2, .number = &encoding}, {3, .number = &level_encoding}};
     const field fields2[] = {{1, .number = &rows},
@@ -512,7 +533,8 @@ static const char *parse_head(sgt_parquet_head *h, const uint8_t *p, size_t n, i
 
 /* ---- the reader ---- */
 
-/* Read n bytes into `to`, starting at offset `at` of the file. */
+/* Read n bytes of the file, from offset `at` on, into `to`. If the file ends earlier, return an
+ * error. */
 static int read_at(sgt_parquet *p, uint64_t at, uint8_t *to, size_t n, sgt_error *err)
 {
     size_t got = 0;
@@ -525,7 +547,8 @@ static int read_at(sgt_parquet *p, uint64_t at, uint8_t *to, size_t n, sgt_error
 
 /* ---- the end of a file ---- */
 
-/* Find the metadata: set p->meta_at to its offset and *n to its size. */
+/* Find the metadata in the file: set p->meta_at to the offset of the metadata, and *n to its size
+ * in bytes. */
 static int read_tail(sgt_parquet *p, size_t *n, sgt_error *err)
 {
     const sgt_corpus_file *f = p->r.file;
@@ -568,7 +591,8 @@ static int read_meta(sgt_parquet *p, sgt_error *err)
     return rc;
 }
 
-/* Go to the beginning of row group i, which may be the sentinel after the last group. */
+/* Set the reader to the beginning of the row group with index i. i may be p->count, which stands
+ * for the end of the column. */
 static void begin_group(sgt_parquet *p, size_t i)
 {
     sgt_parquet_shared_drop(&p->dictionary);
@@ -581,9 +605,10 @@ static void begin_group(sgt_parquet *p, size_t i)
     p->taken = 0;
 }
 
-/* Return the number of row groups whose middle is before byte `at` of the file. Only one column is
- * used to estimate the middle of a group: if the middle of the column's pages in the group is at x
- * % of the column's bytes, the middle of the group is taken to be at x % of the file. */
+/* Return the number of row groups whose middle is before offset `at` of the file. The middle of a
+ * row group is estimated from the column that is read: if x % of the bytes of the column are before
+ * the middle of the column's pages in the row group, the middle of the row group is assumed to be
+ * at x % of the file. */
 static size_t groups_before(const sgt_parquet *p, uint64_t at)
 {
     const double all = (double)p->groups[p->count].before, twice = 2 * (double)at;
@@ -594,8 +619,9 @@ static size_t groups_before(const sgt_parquet *p, uint64_t at)
     return (size_t)(g - p->groups);
 }
 
-/* Go to the first row group of the file's range. Then skip the groups that the hash of an earlier
- * run covers, because that run has read all of them. */
+/* Set the reader to the first row group of the range of the file that this rank reads. Then skip
+ * those row groups that the hash of an earlier run covers completely, because the earlier run has
+ * delivered all of their rows. */
 static void begin_range(sgt_parquet *p)
 {
     const sgt_corpus_file *f = p->r.file;
@@ -662,8 +688,9 @@ uint64_t sgt_parquet_raw(const sgt_parquet *p)
 
 /* ---- pages ---- */
 
-/* Read the header of the page at p->at into *h. Its bytes are needed only briefly, so they are read
- * into the free space after u's text, where the next read overwrites them. */
+/* Read the header of the page at p->at into *h. The header must end before offset `end` of the
+ * file. The bytes of the header are needed only to parse it, so they are read into the unused
+ * memory after the text of the unit u, where later reads overwrite them. */
 static int read_head(sgt_parquet *p, uint64_t end, sgt_unit *u, sgt_parquet_head *h, sgt_error *err)
 {
     const uint64_t left = end - p->at;
@@ -683,7 +710,8 @@ static int read_head(sgt_parquet *p, uint64_t end, sgt_unit *u, sgt_parquet_head
     }
 }
 
-/* Read the compressed bytes of the page at p->at into `to`, and set *hash to their hash. */
+/* Read the compressed bytes of the page at p->at, which has the header *h, into `to`, and set *hash
+ * to their hash. */
 static int read_packed(sgt_parquet *p, const sgt_parquet_head *h, uint8_t *to, uint64_t *hash,
                        sgt_error *err)
 {
@@ -696,7 +724,7 @@ static int read_dictionary(sgt_parquet *p, const sgt_parquet_head *h, sgt_error 
 {
     if (p->dictionary) return damaged(p, p->at, "damaged: the column has a second dictionary", err);
     sgt_parquet_page page = {.head = *h, .codec = p->groups[p->group].codec, .column = p->column};
-    /* a dictionary contains no null strings, so it has no definition levels */
+    /* the strings of a dictionary are never null, so a dictionary has no definition levels */
     page.column.levels = 0;
     uint8_t *packed;
     int rc = sgt_parquet_shared_new(&p->dictionary, &page, &packed, err);
@@ -704,30 +732,31 @@ static int read_dictionary(sgt_parquet *p, const sgt_parquet_head *h, sgt_error 
     return rc < 0 ? rc : read_packed(p, h, packed, &p->dictionary_hash, err);
 }
 
-/* Estimate the uncompressed size in bytes of `rows` rows of a page. */
+/* Estimate the uncompressed size in bytes of `rows` rows of the page with the header *h. */
 static size_t text_bytes(const sgt_parquet *p, const sgt_parquet_head *h, uint64_t rows)
 {
     const double word = sgt_parquet_has_indices(h) ? p->word : 0;
     return (size_t)(((double)h->unpacked / (double)h->rows + word) * (double)rows);
 }
 
-/* Read the compressed bytes of a page to the end of u's text, and reserve room after them for
- * decompressing the unit's rows. text: estimated uncompressed size in bytes of this page's rows. */
+/* Read the compressed bytes of the page at p->at into the memory after the text of the unit u, and
+ * allocate room after them in which the rows of the unit can be decompressed. text: estimated
+ * uncompressed size in bytes of the rows of this page. */
 static int read_behind(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, size_t text,
                        sgt_error *err)
 {
-    /* a damaged header may state any size, so if the estimate is implausibly large, do not reserve
-     * it */
+    /* if the estimate is implausibly large, do not allocate that much, because the header of a
+     * damaged page may state any size */
     const size_t all = u->unpacked + text, likely = all < SGT_PARQUET_LIKELY ? all : 0;
-    /* reserve a quarter more, in case the rows are larger than estimated: growing the buffer later
-     * would copy it */
+    /* allocate a quarter more than estimated: if the estimate is too low, the buffer must be
+     * enlarged later, which copies it */
     const int rc = sgt_unit_reserve(u, u->used + h->packed + likely + likely / 4, err);
     return rc < 0 ? rc : read_packed(p, h, u->text + u->used, &p->page_hash, err);
 }
 
-/* Add the next rows of the page at p->at to u, at most SGT_PARQUET_ROWS of them. A page with more
- * rows becomes a shared page: it is read only once, and this call and the next ones take rows from
- * it. */
+/* Add the next rows of the page at p->at, but at most SGT_PARQUET_ROWS, to the pages of the unit u,
+ * and set *rows to their number. A page with more than SGT_PARQUET_ROWS rows becomes a shared page:
+ * it is read only once, and this call and later calls take rows from it. */
 static int add_page(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, uint64_t *rows,
                     sgt_error *err)
 {
@@ -759,8 +788,8 @@ static int add_page(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, uint
     return SGT_OK;
 }
 
-/* Advance past the page at p->at, which has the header *h and `rows` rows. Add its hash to p->hash,
- * unless the hash of an earlier run covers the page. */
+/* Advance past the page at p->at, which has the header *h and `rows` rows. Add the hash of the page
+ * to p->hash, unless the hash that an earlier run computed already covers the page. */
 static void pass_page(sgt_parquet *p, const sgt_parquet_head *h, uint64_t rows)
 {
     p->at += h->size + h->packed;
@@ -774,9 +803,10 @@ static void pass_page(sgt_parquet *p, const sgt_parquet_head *h, uint64_t rows)
     sgt_parquet_shared_drop(&p->whole);
 }
 
-/* Add the next rows of the page at p->at to u, at most SGT_PARQUET_ROWS of them. Advance past the
- * page after its last rows. Set *rows to the number of rows added. A page without rows, such as a
- * dictionary, leaves *rows unchanged. */
+/* Read the header of the page at p->at, and add the next rows of the page, but at most
+ * SGT_PARQUET_ROWS, to the unit u. Set *rows to the number of rows added. If no rows of the page
+ * are left after that, advance past the page. If the page has no rows to add, as a dictionary,
+ * leave *rows unchanged. */
 static int read_page(sgt_parquet *p, const row_group *g, sgt_unit *u, uint64_t *rows,
                      sgt_error *err)
 {
@@ -796,16 +826,16 @@ static int read_page(sgt_parquet *p, const row_group *g, sgt_unit *u, uint64_t *
     if (p->row + p->taken < p->r.row)
         p->taken = p->row + h.rows <= p->r.row ? h.rows : p->r.row - p->row;
     if (p->taken < h.rows) rc = add_page(p, &h, u, rows, err);
-    /* An earlier run delivered all rows of this page, but the hash it saved does not include the
-     * page. Read the page again only to hash it. */
+    /* An earlier run has delivered all rows of this page, but the hash that it saved does not cover
+     * the page. Read the page again, only to hash it. */
     else if (p->row + h.rows > p->covered) rc = read_behind(p, &h, u, 0, err);
     if (rc < 0) return rc;
     if (p->taken == h.rows) pass_page(p, &h, h.rows);
     return SGT_OK;
 }
 
-/* Skip the rest of the current row group, because its next page cannot be found. Return the number
- * of rows skipped. */
+/* Skip the rest of the current row group, because its next page cannot be read. Return the number
+ * of rows that are skipped, without rows that an earlier run delivered. */
 static uint64_t pass_rest(sgt_parquet *p)
 {
     const uint64_t row = p->row + p->taken, from = row < p->r.row ? p->r.row : row;
@@ -830,8 +860,8 @@ int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err
     }
     if (rc < 0 && err) *err = why;
     if (rc < 0 || *rows) return rc;
-    /* After the last row, go to the end of the file. Reading no bytes there still checks that the
-     * file has not changed since it was listed. */
+    /* After the last row, read zero bytes at the end of the file: the source then checks that the
+     * file has not changed since the inputs were listed. */
     rc = read_at(p, p->r.file->size, u->text, 0, err);
     return rc < 0 ? rc : 1;
 }
