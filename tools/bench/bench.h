@@ -143,8 +143,8 @@ typedef struct bench_column {
 /* Print the rows as a table.
  * - A column is as wide as its widest cell. A column is omitted if no row has its field.
  * - If a row lacks the field of a column, the cell shows "-".
- * - A star marks each row in which the field `best` is `true`, or is the highest number of all
- *   rows.
+ * - A star marks each row in which the field that `best` names is `true`, or is the highest number
+ *   of all rows.
  * - If a row has the text field "why_not" or "why", this text is printed from the first cell with a
  *   missing number on, in place of the remaining cells.
  * - Texts are cut to 32 characters. */
