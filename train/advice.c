@@ -1,14 +1,14 @@
-/* advice.c: learning rates by model size, published or measured, and the diagnosis of losses during
- * training. */
+/* advice.c: recommends learning rates by model size, and detects problems in the losses during
+ * training, such as a divergence. */
 #include "train/advice.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Return the range of learning rates for a model with fewer than SGT_LR_SMALLEST parameters. Below
- * 690,000 parameters, the smallest size that was measured, the range is that of this smallest
- * size. */
+/* Return the range of learning rates for a model with fewer than SGT_LR_SMALLEST parameters. The
+ * smallest model that was measured has 690,000 parameters, so still smaller models get the range of
+ * that model. */
 static sgt_lr_range small_range(uint64_t parameters)
 {
     const double measured = 690000;
@@ -26,14 +26,15 @@ sgt_lr_range sgt_advice_lr(uint64_t parameters)
     const sgt_lr_range *r = table, *last = r + sizeof table / sizeof *table - 1;
     const double p = (double)parameters;
     if (parameters < SGT_LR_SMALLEST) return small_range(parameters);
-    /* A model whose size lies between two published sizes gets the range of the nearer one.
-     * Nearness is a ratio of sizes, so the border between two sizes is their geometric mean. */
+    /* If the model's size lies between two published sizes, use the range of the nearer one. Sizes
+     * are compared by their ratio, so the border between two published sizes is their geometric
+     * mean. */
     while (r < last && p * p > (double)r[0].parameters * (double)r[1].parameters) r++;
     return *r;
 }
 
-/* Return the factor by which the learning rate must be multiplied if a step has `rows` rows and the
- * rate was chosen for `base` rows. With at least `base` rows, the factor is 1. */
+/* Return the factor by which a learning rate that was chosen for `base` rows per step must be
+ * multiplied for `rows` rows per step. If `rows` is at least `base`, the factor is 1. */
 static double few_rows(uint64_t rows, uint64_t base)
 {
     return rows < base ? pow((double)rows / (double)base, SGT_LR_ROWS_POWER) : 1;
@@ -49,7 +50,7 @@ double sgt_advice_auto_lr(uint64_t parameters, uint64_t rows, uint64_t base)
 const char *sgt_advice_lr_outside(char *buf, size_t n, uint64_t parameters, uint64_t rows,
                                   double lr)
 {
-    /* rows per step in the runs from which the usual ranges were derived */
+    /* number of rows per step for which the usual ranges of learning rates hold */
     const uint64_t base = 64;
     sgt_lr_range r = sgt_advice_lr(parameters);
     int below = lr < r.low * few_rows(rows, base) * (1 - 1e-9);
@@ -112,29 +113,29 @@ void sgt_diagnosis_start(sgt_diagnosis *d, double lr, uint64_t tokens_per_step, 
                          .block_steps = SGT_FLAT_BLOCK};
 }
 
-/* Compare two doubles for qsort. NaN counts as larger than any number. */
+/* Compare two doubles in ascending order, for qsort. A NaN sorts after all numbers. */
 static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y || isnan(x)) - (x < y || isnan(y));
 }
 
-/* Sort the array of n losses or norms in place, and return their median. */
+/* Sort the n values at `of` (losses or norms) in place, and return their median. */
 static double median(double *of, uint64_t n)
 {
     qsort(of, n, sizeof *of, ascending);
     return of[n / 2];
 }
 
-/* Return the median of the n values in `ring` (d->recent or d->norms) that precede the newest
- * value. Also write these n values to `last`, in ascending order. */
+/* Return the median of the n values in the ring buffer `ring` (d->recent or d->norms) that precede
+ * the newest value. Also write these n values to `last`, in ascending order. */
 static double median_of_last(const sgt_diagnosis *d, const double *ring, double *last, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) last[i] = ring[(d->seen - 2 - i) % SGT_SPIKE_STEPS];
     return median(last, n);
 }
 
-/* Return the mean of the last n losses, or NaN if any of them is NaN. */
+/* Return the mean of the latest n losses, or NaN if any of these losses is NaN. */
 static double mean_of_last(const sgt_diagnosis *d, uint64_t n)
 {
     double sum = 0;
@@ -142,16 +143,15 @@ static double mean_of_last(const sgt_diagnosis *d, uint64_t n)
     return sum / (double)n;
 }
 
-/* Update d->diverged. The run diverges if the mean of the last SGT_MEAN_STEPS losses exceeds
- * d->start, for SGT_ABOVE_STEPS steps in a row, by more than noise can explain. d->chance is the
- * largest distance of a single loss from its expected value that noise explains. For the difference
- * of two means of SGT_MEAN_STEPS losses, this limit is multiplied by sqrt(2 / SGT_MEAN_STEPS),
- * because the noise of a mean is smaller.
+/* Update d->diverged. The run has diverged if, for SGT_ABOVE_STEPS steps in a row, the mean of the
+ * last SGT_MEAN_STEPS losses exceeds d->start by more than noise can explain. Noise explains a
+ * deviation of up to d->chance for a single loss. The difference of two means of SGT_MEAN_STEPS
+ * losses is less noisy, so its limit is d->chance times sqrt(2 / SGT_MEAN_STEPS).
  *
- * d->start is the mean of the first SGT_MEAN_STEPS losses. If the loss rises during these steps,
- * this mean is higher than the loss at which the run began. Therefore d->start is limited to the
- * first loss plus a margin: a tenth of the first loss or, if that is more, d->chance / 2. The
- * margin is needed because the first loss is a single, noisy value. */
+ * d->start, the loss at the start of the run, is the mean of the first SGT_MEAN_STEPS losses. If
+ * the loss already rises during these steps, this mean is too high. Therefore d->start is limited
+ * to the first loss plus a margin: a tenth of the first loss or, if that is more, d->chance / 2.
+ * The margin is needed because the first loss is a single, noisy value. */
 static void watch_start(sgt_diagnosis *d, uint64_t step, double loss)
 {
     if (d->seen == 1) d->first = loss;
@@ -169,9 +169,10 @@ static void watch_start(sgt_diagnosis *d, uint64_t step, double loss)
  * so far, if there are fewer). If losses differ only by noise, the median absolute difference of
  * two losses is 0.954 times the standard deviation.
  *
- * Compute one estimate for each distance from 1 to SGT_NOISE_LAGS steps between the two losses of a
- * pair, and return the smallest. This excludes regular swings of the loss: at the distance closest
- * to their period, the losses of a pair differ almost only by noise. */
+ * Compute one estimate from pairs of losses that are 1 step apart, one from pairs 2 steps apart,
+ * and so on up to SGT_NOISE_LAGS, and return the smallest estimate. Regular swings of the loss are
+ * not noise, and the smallest estimate excludes them: if two losses are one period of the swings
+ * apart, they differ almost only by noise. */
 static double noise(const sgt_diagnosis *d)
 {
     double apart[SGT_SWING_STEPS], least = HUGE_VAL;
@@ -194,10 +195,10 @@ static void record_rise(sgt_diagnosis *d, double from, double to)
 }
 
 /* Return whether the loss rose near the end of the warm-up by more than noise explains. The rise
- * must exceed two limits: six times the standard deviation that is expected for a step of this many
- * tokens, and five times the deviation that noise() measures. The rise itself is among the losses
- * that noise() reads, and increases its result for SGT_SWING_STEPS steps. Therefore a rise that is
- * too small for the second limit is recorded and tested again at each later step. */
+ * must exceed two limits: the first is computed from the standard deviation that is expected for a
+ * step of this many tokens, the second is five times the result of noise(). The rise itself
+ * increases the result of noise() for SGT_SWING_STEPS steps. Therefore a rise that is below the
+ * second limit is recorded, and is tested again at each later step. */
 static int rises(sgt_diagnosis *d, uint64_t step, double lr_now)
 {
     if (lr_now > d->lr_most) {
@@ -218,9 +219,9 @@ static int rises(sgt_diagnosis *d, uint64_t step, double lr_now)
     return d->rise > fmax(sqrt(2.0 / SGT_RISE_STEPS) * d->chance, 5 * noise(d));
 }
 
-/* Track the swings of the loss from one extreme (a high or a low) to the next, ignoring changes
- * that noise explains. Return whether the loss oscillates: whether its latest 2 * SGT_SWINGS
- * changes of direction lie within SGT_SWING_STEPS steps. */
+/* Track how the loss swings up and down, ignoring changes that noise explains. Return whether the
+ * loss oscillates, that is, whether its latest 2 * SGT_SWINGS changes of direction lie within
+ * SGT_SWING_STEPS steps. */
 static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
 {
     const size_t n = sizeof d->turned / sizeof *d->turned;
@@ -238,11 +239,11 @@ static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
     return d->turns >= n && step - d->turned[d->turns % n] < SGT_SWING_STEPS;
 }
 
-/* Return whether `loss` is far above d->before, the median of the SGT_SPIKE_BEFORE losses that
- * precede it. The distance must exceed four limits:
- * - SGT_SPIKE_PART of the median
+/* Set d->before to the median of the SGT_SPIKE_BEFORE losses that precede `loss`, and return
+ * whether `loss` is far above d->before. The difference must exceed each of four limits:
+ * - SGT_SPIKE_PART times the median
  * - four times the standard deviation expected for a step of this many tokens
- * - twice the range of the preceding losses, which may fall or swing
+ * - twice the range (maximum minus minimum) of the preceding losses, which may fall or swing
  * - SGT_SPIKE_NOISE times the measured noise, tested last because measuring it takes longest */
 static int is_far_above(sgt_diagnosis *d, double loss)
 {
@@ -253,11 +254,12 @@ static int is_far_above(sgt_diagnosis *d, double loss)
            loss > d->before + SGT_SPIKE_NOISE * noise(d);
 }
 
-/* Look for a spike among the first SGT_SPIKE_LEAST losses. These losses fall steeply, so a median
- * of earlier losses does not show which loss to expect. Instead, each loss is compared with the
- * mean of the losses before and after it. If losses differ from a straight line only by noise, the
- * median absolute difference from this mean is 0.826 times the standard deviation of the noise. A
- * spike is a loss that is above both of its neighbours, or two such losses in a row. */
+/* Look for a spike among the first SGT_SPIKE_LEAST losses. These losses fall steeply, so the median
+ * of earlier losses does not predict the next loss. Instead, each loss is compared with the mean of
+ * its two neighbours, the losses of the step before and the step after. If losses differ from a
+ * straight line only by noise, the median absolute difference between a loss and this mean is 0.826
+ * times the standard deviation of the noise. A spike is a loss far above both of its neighbours, or
+ * two such losses in a row. */
 static int has_early_spike(sgt_diagnosis *d, uint64_t step)
 {
     double off[SGT_SPIKE_LEAST];
@@ -279,9 +281,9 @@ static int has_early_spike(sgt_diagnosis *d, uint64_t step)
 }
 
 /* Track a rise of the loss from d->before to its highest value, d->peak. Return 1 if a spike has
- * just ended: the loss has fallen back by three quarters of that rise, or the peak is the last step
- * of the run. Otherwise return 0. A rise does not count as a spike if the loss has not fallen back
- * within SGT_SPIKE_LASTS steps: the data may have changed. */
+ * just ended, otherwise 0. A spike ends when the loss has fallen back by three quarters of the
+ * rise, or at the last step of the run if the peak is at that step. If the loss does not fall back
+ * within SGT_SPIKE_LASTS steps, the rise is not a spike: the cause may be different data. */
 static int was_spike(sgt_diagnosis *d, uint64_t step, double loss)
 {
     if (d->seen == SGT_SPIKE_LEAST + 1 && has_early_spike(d, step)) return 1;
@@ -296,21 +298,21 @@ static int was_spike(sgt_diagnosis *d, uint64_t step, double loss)
     return over;
 }
 
-/* If grad_norm is far above the latest gradient norms (a spike), return the median of those norms,
- * else 0. */
+/* If grad_norm is a spike (far above the latest gradient norms), return the median of these norms,
+ * otherwise 0. */
 static double norm_before_spike(const sgt_diagnosis *d, double grad_norm)
 {
     double last[SGT_SPIKE_STEPS];
     uint64_t n = d->seen < SGT_SPIKE_STEPS ? d->seen - 1 : SGT_SPIKE_STEPS - 1, below = 0;
-    /* Count the norms below grad_norm / SGT_SPIKE_NORM. Usually they are fewer than half of all
-     * norms. In that case grad_norm is not a spike, so the norms need not be sorted to find their
-     * median. */
+    /* Count the norms that are less than grad_norm / SGT_SPIKE_NORM. If they are at most half of
+     * all norms, as usual, the median is not among them. In that case grad_norm is not a spike, and
+     * the norms need not be sorted to find their median. */
     for (uint64_t i = 0; i < n; i++) below += grad_norm > SGT_SPIKE_NORM * d->norms[i];
     return n >= SGT_SPIKE_BEFORE && below > n / 2 ? median_of_last(d, d->norms, last, n) : 0;
 }
 
-/* Return the mean of the loss blocks first .. end - 1. Set *error2 to the square of the mean's
- * standard error. */
+/* Return the mean of block[first..end-1]; each element is the mean loss of some steps. Set *error2
+ * to the square of the standard error of the returned mean. */
 static double mean_of(const double *block, unsigned first, unsigned end, double *error2)
 {
     double sum = 0, squares = 0, n = end - first;
@@ -320,13 +322,14 @@ static double mean_of(const double *block, unsigned first, unsigned end, double 
     return sum / n;
 }
 
-/* Return the mean loss over the second half of all steps if the loss is flat, else 0. Compare that
- * mean with the mean over the quarter of the steps before it. The loss is flat if their difference,
- * and also twice the standard error of the difference, is below SGT_FLAT_PART times the loss. A
- * loss below 0.5 nats never counts as flat, because it cannot fall much further.
+/* Return the mean loss over the second half of all steps if the loss is flat, otherwise 0. This
+ * mean is compared with the mean over the quarter of the steps just before the second half. The
+ * loss is flat if the difference of the two means and twice the standard error of this difference
+ * are both below SGT_FLAT_PART times the loss. A loss below 0.5 nats never counts as flat, because
+ * it cannot fall much further.
  *
- * The losses are stored as blocks: each entry of d->block is the mean loss of block_steps
- * successive steps. When all SGT_FLAT_BLOCKS blocks are full, each pair of blocks is merged and
+ * Losses are stored in blocks: each element of d->block is the mean loss of block_steps successive
+ * steps. When all SGT_FLAT_BLOCKS blocks are full, each pair of blocks is merged into one, and
  * block_steps is doubled. In this way, a fixed number of blocks covers a run of any length. */
 static double flat_loss(sgt_diagnosis *d, double loss)
 {
@@ -359,9 +362,9 @@ static int first_time(sgt_diagnosis *d, unsigned what, int there)
     return 1;
 }
 
-/* Return the advice for a spike at `step`: the options that would have limited or skipped the
- * update that caused it. Name --skip-spikes only if `step` is after step SGT_SPIKE_STEPS, because
- * that option detects no spikes in earlier steps. */
+/* Return advice about a loss spike at `step`: it names the options that would have limited or
+ * skipped the update that caused the spike. It names --skip-spikes only if `step` is after step
+ * SGT_SPIKE_STEPS, because that option does not detect spikes in earlier steps. */
 static const char *against_spike(uint64_t step)
 {
     return step > SGT_SPIKE_STEPS ? "a low --grad-clip limits such an update, and --skip-spikes 6 "
@@ -369,9 +372,9 @@ static const char *against_spike(uint64_t step)
                                   : "a low --grad-clip limits such an update";
 }
 
-/* A flat loss is reported only while the scheduled learning rate is close to --lr. While the
- * warm-up or the decay keeps the rate far below --lr, a flat loss does not show that --lr is
- * wrong. */
+/* A flat loss is reported only while the scheduled learning rate is at least half of --lr. During
+ * the warm-up and the decay, the rate can be far below --lr. A flat loss at such a rate does not
+ * show that --lr is wrong. */
 const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t step, double loss,
                                double grad_norm, double lr_now)
 {
@@ -394,7 +397,7 @@ const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t s
         return buf;
     }
     d->grave = 0;
-    /* after a divergence, the only useful advice is to lower the learning rate */
+    /* after a divergence, give no other advice than to lower the learning rate */
     if (d->told & TOLD_DIVERGED) return NULL;
     double norm = norm_before_spike(d, grad_norm);
     int spiked = was_spike(d, step, loss);

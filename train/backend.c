@@ -1,6 +1,6 @@
-/* backend.c: the names of option values for the enumerations of backend.h; the table of variants;
- * the list of buffers and of the parts of a step in which each is in use (sgt_live); the constants
- * of an optimizer step; and the learning-rate schedule. */
+/* backend.c: code that all backends share: names of option values, the table of variants, the list
+ * that records which buffers are in use in which part of a step (sgt_live), the constants of an
+ * optimizer step, and the learning-rate schedule. */
 #include "train/backend.h"
 
 #include <stdio.h>
@@ -24,8 +24,8 @@ const sgt_variant sgt_variants[SGT_VARIANTS] = {
     {"norm-bias", "let LayerNorm's kernel add the bias of the matrix product before it"},
 };
 
-/* Return the variants that a word of n bytes names, as a bit set, or -1 if the word is unknown. The
- * words are `none`, `default`, `all` and the names of variants. */
+/* Return the bit set of the variants that a word of n bytes stands for, or -1 if the word is
+ * unknown. Known words are `none`, `default`, `all` and the names of single variants. */
 static int64_t word_set(const char *word, size_t n)
 {
     static const struct {
@@ -34,14 +34,14 @@ static int64_t word_set(const char *word, size_t n)
     } sets[] = {{"none", 0},
                 {"default", SGT_VARIANTS_DEFAULT},
                 {"all", (1u << SGT_VARIANTS) - 1},
-                /* names of former variants that every step now uses; older runs may still name
-                 * them */
+                /* Names of former variants that are now part of every step. They are accepted
+                 * because the stored options of older runs may contain them. */
                 {"layernorm-rows", 0},
                 {"bias-branches", 0},
                 {"gradients-written", 0},
                 {"dq-uncleared", 0},
-                /* names of former variants that were removed because they did not make a step
-                 * faster */
+                /* Names of former variants that were removed because they made no step faster. They
+                 * are accepted because the stored options of older runs may contain them. */
                 {"gemm-tune", 0},
                 {"cross-entropy-bulk", 0},
                 {"residual-in-gemm", 0},
@@ -84,8 +84,8 @@ char *sgt_variants_words(char out[SGT_VARIANTS_TEXT], uint32_t set)
 
 /* ---- live memory ---- */
 
-/* sgt_live's list of buffers is searched linearly: it is short (about twenty buffers per layer),
- * and a run searches it only a few times. */
+/* The list of buffers in sgt_live is searched linearly, because it is short (about twenty buffers
+ * per layer) and a run searches it only a few times. */
 
 void sgt_live_free(sgt_live *l)
 {
@@ -103,8 +103,8 @@ void sgt_live_buffer_at(sgt_live *l, void *at, uint64_t bytes, unsigned kind)
     l->buffers[l->count++] = (sgt_live_buffer){.at = at, .bytes = bytes, .kind = kind};
 }
 
-/* Return the index of the buffer that begins at address `at`. If there is none, set l->failed and
- * return l->count. */
+/* Return the index in l->buffers of the buffer that begins at address `at`. If there is none, set
+ * l->failed to 1 and return l->count. */
 static size_t find(sgt_live *l, const void *at)
 {
     size_t i = 0;
@@ -122,8 +122,8 @@ void sgt_live_during(sgt_live *l, const void *at, unsigned first, unsigned last)
     if (!l->failed) l->spans[l->span_count++] = (sgt_live_span){(uint32_t)i, first, last};
 }
 
-/* Return whether the buffer is in use throughout parts `first` .. `last` of a step, because one of
- * its declared periods contains all of them. */
+/* Return whether buffer number `buffer` is in use throughout parts `first` to `last` of a step,
+ * that is, whether one of its declared periods contains all of these parts. */
 static int is_used(const sgt_live *l, uint32_t buffer, unsigned first, unsigned last)
 {
     for (uint32_t i = 0; i < l->span_count; i++) {
@@ -155,13 +155,13 @@ void sgt_live_count(const sgt_live *l, unsigned part, uint64_t within[SGT_LIVE_K
     }
 }
 
-/* ---- the optimizer: gradient clipping, constants of an update, learning rate of a step ---- */
+/* ---- optimizer and learning rate ---- */
 
 double sgt_optim_clip(const sgt_optim *o, double norm)
 {
     double most = (double)(float)o->grad_clip;
     if (!(most > 0)) return 1;
-    /* 1e-6 is added to the norm as in torch.nn.utils.clip_grad_norm_ */
+    /* torch.nn.utils.clip_grad_norm_ also adds 1e-6 to the norm */
     double scale = most / (norm + 1e-6);
     return scale < 1 ? scale : 1;
 }
@@ -201,8 +201,8 @@ sgt_sgd sgt_optim_sgd(const sgt_optim *o, double lr, double grad_scale, int deca
 
 const char *const sgt_schedule_words[] = {"cosine", "linear", "constant", "wsd", NULL};
 
-/* Return which fraction of the way from step `from` to step `to` is completed at step s: 0 before
- * `from`, 1 from `to` on. */
+/* Return the completed fraction of the way from step `from` to step `to`, at step s. The fraction
+ * is 0 up to step `from`, and 1 from step `to` on. */
 static double part(uint64_t s, uint64_t from, uint64_t to)
 {
     if (s <= from) return 0;
