@@ -72,8 +72,8 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
 #define SGT_GAP_NOISE 3
 #define SGT_GAP_PART 0.02
 
-/* The kinds of report that sgt_diagnosis_step gives, each at most once in a run ("lr" stands for the
- * learning rate):
+/* The kinds of report that sgt_diagnosis_step gives, each at most once in a run. Here, lr is the
+ * learning rate.
  *   diverged      The mean of the last SGT_MEAN_STEPS losses is NaN, or above the loss at the start
  *                 of the run, for SGT_ABOVE_STEPS steps in a row or at the last step. Advice: lower
  *                 the lr. The loss at the start of the run is the mean of the first SGT_MEAN_STEPS
