@@ -13,18 +13,18 @@
 
 #include "loader/base/memory.h"
 
-/* AMX_LEVEL is the level of a CPU with AMX, one above the highest level of sgt_cpu_level. It is not
- * a member of that enum, because AMX adds no vector instructions: it multiplies matrices in
- * tiles. */
+/* AMX_LEVEL stands for a CPU with AMX and is one above the highest value of sgt_cpu_level. That
+ * enum has no value for AMX, because AMX adds no vector instructions: it multiplies matrices in
+ * registers called tiles. */
 enum { AMX_LEVEL = SGT_CPU_LEVELS, NAMES };
 const char *const sgt_cpu_names[NAMES] = {"plain", "avx2", "avx512", "amx"};
 
-/* `detected` is what CPUID reported about this machine, or 0 if CPUID has not been executed yet.
- * The bits LEVEL of `detected` hold the machine's level; BF16 and VBMI2 are flags for features. The
- * flag ASKED is always set once CPUID has been executed, so that no result is 0. Several threads
- * may execute CPUID at the same time; all store the same value, so relaxed atomics suffice. CPUID
- * is executed only once, because under a hypervisor it takes microseconds. `limit` is the highest
- * level that sgt_cpu_limit allows, or -1 for no limit. */
+/* `detected` is what detect() found out about this machine, or 0 before detect() has run. Its
+ * lowest bits (mask LEVEL) are the machine's level; BF16 and VBMI2 are flags for features; the flag
+ * ASKED is always set, so that the value is never 0 after detection. If several threads run
+ * detect() at the same time, they all store the same value, so relaxed atomics suffice. The result
+ * is kept because CPUID takes microseconds under a hypervisor. `limit` is the highest level that
+ * sgt_cpu_limit allows, or -1 if there is no limit. */
 enum { LEVEL = 7, BF16 = 8, VBMI2 = 16, ASKED = 32 };
 static int detected, limit = -1;
 
@@ -42,16 +42,17 @@ static int detect(void)
         !__builtin_cpu_supports("avx512cd") || !__builtin_cpu_supports("avx512dq") ||
         !__builtin_cpu_supports("avx512vl"))
         return SGT_CPU_AVX2;
-    /* Read leaf 7 of CPUID. Test its bits by number, because not every compiler has names for these
-     * features. */
+    /* Read leaf 7 of CPUID. Test bits by their numbers, because not every compiler has names for
+     * these features. */
     if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 5 & 1) features |= BF16;
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
-        /* The AMX kernels need AMX-TILE and AMX-BF16, and also AVX512-BF16, because they use its
-         * instructions to round to bfloat16 */
+        /* The AMX kernels need AMX-TILE and AMX-BF16. They also need AVX512-BF16, with whose
+         * instructions they round to bfloat16 */
         amx = (d >> 22 & 1) && (d >> 24 & 1) && features;
         if ((c >> 1 & 1) && (c >> 6 & 1)) features |= VBMI2;
     }
-/* tests/kernels/claimed_cpu.c defines SGT_AMX_TRAP to pretend that the CPU has AMX */
+/* tests/kernels/claimed_cpu.c defines SGT_AMX_TRAP to make this function report AMX without
+ * checking for it */
 #ifdef SGT_AMX_TRAP
     amx = features & BF16;
 #endif
@@ -61,14 +62,15 @@ static int detect(void)
 #endif
 }
 
-/* Return this machine's CPU level and feature bits, combined as in `detected`. The first call
- * detects them. */
+/* Return this machine's level and feature bits, in the format of `detected`. The first call detects
+ * them. */
 static int machine(void)
 {
     int is = __atomic_load_n(&detected, __ATOMIC_RELAXED);
     if (is) return is;
     is = detect();
-/* `make CPU=plain` (for tests) defines SGT_CPU_MOST as "plain", the highest level to use */
+/* `make CPU=plain` (used by tests) defines SGT_CPU_MOST as "plain", the name of the highest level
+ * to report */
 #ifdef SGT_CPU_MOST
     while (is & LEVEL && strcmp(sgt_cpu_names[is & LEVEL], SGT_CPU_MOST) != 0) is--;
 #endif
@@ -77,8 +79,8 @@ static int machine(void)
     return is;
 }
 
-/* Return the CPU level to use: this machine's level, or the limit if that is lower. Unlike sgt_cpu,
- * this function may return AMX_LEVEL. */
+/* Return the CPU level to use: this machine's level, or the limit set by sgt_cpu_limit if the limit
+ * is lower. Unlike sgt_cpu, this function may return AMX_LEVEL. */
 static int used(void)
 {
     int level = machine() & LEVEL, most = __atomic_load_n(&limit, __ATOMIC_RELAXED);
@@ -92,15 +94,15 @@ sgt_cpu_level sgt_cpu(void)
 }
 
 #if defined(__x86_64__)
-/* arguments of arch_prctl; older versions of asm/prctl.h do not define them */
+/* arguments of arch_prctl, defined here because older versions of asm/prctl.h lack them */
 enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
 
-/* whether Linux allows AMX. 0: not asked yet, 1: yes, -1: no. The answer is the same for all
- * threads. */
+/* whether Linux lets this process use AMX: 1 if it does, -1 if not, 0 if this process has not asked
+ * yet. The answer holds for all threads. */
 static int allowed;
 
-/* Return whether Linux lets this process use the tile registers of AMX. The first call requests
- * permission. */
+/* Return 1 if Linux lets this process use the tile registers of AMX, otherwise 0. The first call
+ * requests the permission. */
 static int permitted(void)
 {
     int is = __atomic_load_n(&allowed, __ATOMIC_RELAXED);

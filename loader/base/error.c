@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* maximum size in bytes of a message, not counting errno's text: enough for two paths and some
- * words */
+/* maximum size in bytes of a message without the description of errno: enough for two paths and
+ * some words */
 #define ROOM 8744
 
-/* Return the length in bytes of the UTF-8 character at s if it can be shown in a terminal. Return 0
- * if it is a control character (C0, DEL, C1) or the invisible byte order mark U+FEFF, or if s is
- * not well-formed UTF-8 (Unicode's table 3-7). */
+/* Return the length in bytes of the UTF-8 character at `s` if it can be shown in a terminal. Return
+ * 0 if it is a control character (C0, DEL, C1) or the invisible byte order mark U+FEFF, or if the
+ * bytes at `s` are not well-formed UTF-8 (table 3-7 of the Unicode Standard). */
 static unsigned printable_length(const unsigned char *s)
 {
     if (s[0] >= 0x20 && s[0] < 0x7f) return 1;
@@ -45,9 +45,9 @@ char *sgt_printable(char *out, unsigned long size, const char *s)
     return out;
 }
 
-/* Copy `from` into the `size` bytes at `text`. If it does not fit, replace its middle by " [...] ".
- * The end is kept because a message usually begins with a path, which may be long, and ends with
- * the cause of the error. */
+/* Copy the string `from` into the `size` bytes at `text`. If the string does not fit, replace its
+ * middle with " [...] ". The end is kept because a message usually begins with a path, which may be
+ * long, and ends with the cause of the error. */
 static void cut_middle(char *text, size_t size, const char *from)
 {
     static const char gap[] = " [...] ";
@@ -66,9 +66,8 @@ static void cut_middle(char *text, size_t size, const char *from)
 
 static void format_into(char *text, size_t size, const char *fmt, va_list args)
 {
-    /* raw: the formatted message; shown: the same message, in which each unprintable byte is
-     * replaced by \xNN. This takes four bytes per byte, so `shown` is four times as large as
-     * `raw`. */
+    /* raw: the formatted message; shown: the same message with each unprintable byte replaced with
+     * \xNN. This replaces one byte with four, so `shown` is four times as large as `raw`. */
     char raw[ROOM + 256], shown[4 * sizeof raw];
     if (vsnprintf(raw, sizeof raw, fmt, args) < 0) *raw = 0;
     cut_middle(text, size, sgt_printable(shown, sizeof shown, raw));
@@ -93,7 +92,8 @@ int sgt_fail_errno(sgt_error *err, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(what, sizeof what, fmt, args);
     va_end(args);
-    /* This is GNU's strerror_r, which returns the error's text. (POSIX's returns an int.) */
+    /* This calls GNU's strerror_r, which returns the description of the error. (The strerror_r of
+     * POSIX returns an int instead.) */
     return sgt_fail(err, saved == ENOMEM ? SGT_ENOMEM : SGT_EIO, "%s: %s%s", what,
                     strerror_r(saved, reason, sizeof reason),
                     saved == EMFILE ? " (raise ulimit -n)" : "");

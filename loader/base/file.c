@@ -1,6 +1,6 @@
-/* file.c: write files atomically: write a temporary file in the target's folder, fsync it, rename
- * it to `path`, and fsync the folder. This order guarantees that `path` always names either the
- * complete old content or the complete new content, even after a crash. */
+/* file.c: write files atomically: write a temporary file in the folder of the target, fsync it,
+ * rename it to the target's name, and fsync the folder. This order guarantees that the target
+ * always has either its complete old content or its complete new content, even after a crash. */
 #include "loader/base/file.h"
 
 #include <dirent.h>
@@ -62,8 +62,9 @@ char *sgt_own_library(const char *name)
     return strdup(name);
 }
 
-/* Return whether `path` is a device, a pipe or a socket, or a link to one of these, such as
- * /dev/stdout. Such a path must not be replaced by a regular file. */
+/* Return 1 if `path` is a device, a pipe or a socket, or a link to one of these, such as
+ * /dev/stdout. Otherwise return 0. A path for which this returns 1 must not be replaced with a
+ * regular file. */
 static int is_special(const char *path)
 {
     static const char procfs[] = "/proc/";
@@ -80,8 +81,8 @@ int sgt_file_begin(sgt_file *f, const char *path, sgt_error *err)
     f->stream = NULL;
     if (is_special(path)) return sgt_fail(err, SGT_EIO, "%s: is not a regular file", path);
     snprintf(f->path, sizeof f->path, "%s", path);
-    /* choose a random name: if another user of a shared folder could guess it, that user could
-     * create a link with this name first */
+    /* The name must be random: if another user of a shared folder could guess it, that user could
+     * create a link with this name before this process creates the file */
     if (getrandom(&r, sizeof r, 0) == sizeof r) {
         snprintf(f->temporary, sizeof f->temporary, "%s.%016llx.tmp", path, (unsigned long long)r);
         fd = open(f->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -103,7 +104,7 @@ int sgt_file_write(sgt_file *f, const void *p, size_t n, sgt_error *err)
 int sgt_file_commit(sgt_file *f, sgt_error *err)
 {
     int rc = SGT_OK;
-    errno = EIO; /* errno to report if an earlier write to the stream failed */
+    errno = EIO; /* errno to report if the error flag of the stream is set by an earlier write */
     if (fflush(f->stream) || ferror(f->stream))
         rc = sgt_fail_errno(err, "%s: cannot write", f->path);
     else if (fsync(fileno(f->stream)) < 0)
@@ -158,7 +159,7 @@ int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error 
     struct stat st;
     int rc = sgt_file_lines(&f, path, err);
     if (rc < 0) return rc;
-    /* reject a file that is too large before memory for its content is allocated */
+    /* reject a file that is too large before any memory is allocated for its content */
     if (fstat(fileno(f), &st) == 0 && (uint64_t)st.st_size > max) rc = refuse_size(path, max, err);
     else rc = sgt_stream_get(out, n, f, path, max, err);
     fclose(f);
@@ -180,8 +181,8 @@ int sgt_stream_get(char **out, size_t *n, FILE *f, const char *name, size_t max,
         free(buf);
         return rc;
     }
-    /* `buf` has room for the NUL at index `used`: the last call to fread had room for at least one
-     * more byte, but stored none. */
+    /* `buf` has room for the NUL at index `used`: the last call to fread was given room for at
+     * least one more byte, and read none. */
     buf[used] = 0;
     *out = buf;
     *n = used;
@@ -256,17 +257,17 @@ int sgt_make_folders(const char *path, sgt_error *err)
     int rc = mkdir(path, 0777);
     if (!*path) return sgt_fail_errno(err, "an empty name");
     if (rc < 0 && (errno == ENOENT || errno == ENOTDIR)) {
-        /* copy the path to the heap: copies on the stack could overflow it, because this function
-         * calls itself for each of up to two thousand folders in a path */
+        /* This function calls itself for each of up to two thousand folders in a path. Keep each
+         * copy of the path on the heap, because so many copies could overflow the stack */
         char *above = strdup(path);
         rc = above ? sgt_make_folders(dirname(above), err) : sgt_fail_memory(err, path);
         free(above);
         if (rc < 0) return rc;
         rc = mkdir(path, 0777);
     }
-    /* Flush the parent folder: a file in the new folder survives a crash only if the new folder's
-     * own entry survives. Ignore errors, because a parent folder without read permission cannot be
-     * flushed. */
+    /* Fsync the parent folder: a file in the new folder survives a crash only if the new folder's
+     * name in the parent folder does. Ignore errors, because a parent folder without read
+     * permission cannot be opened to fsync it. */
     if (rc == 0) (void)sgt_sync_parent(path, NULL);
     else if (errno != EEXIST) return sgt_fail_errno(err, "%s: cannot create this folder", path);
     else if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
@@ -278,8 +279,8 @@ int sgt_sync_folder(const char *path, sgt_error *err)
 {
     int rc = SGT_OK, fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return sgt_fail_errno(err, "%s", path);
-    /* Ignore EINVAL, because some file systems cannot fsync a folder. The durability of renames
-     * then depends on the file system. */
+    /* Ignore EINVAL, which file systems that cannot fsync a folder return. On such a file system,
+     * this library cannot make sure that a renamed file survives a crash. */
     if (fsync(fd) < 0 && errno != EINVAL)
         rc = sgt_fail_errno(err, "%s: cannot flush to disk", path);
     close(fd);
@@ -293,8 +294,8 @@ int sgt_sync_parent(const char *path, sgt_error *err)
     return sgt_sync_folder(dirname(copy), err);
 }
 
-/* Remove `name` from the open folder `dir`. If it is a folder, remove its contents first. `shown`
- * is its path in messages. */
+/* Remove the file or folder `name` in the open folder `dir`, a folder together with its contents.
+ * `shown` is the path of the removed file or folder in messages. */
 static int remove_at(int dir, const char *name, const char *shown, sgt_error *err)
 {
     int rc = SGT_OK, fd = -1;

@@ -1,5 +1,5 @@
-/* format.h: format numbers for people to read. Each function writes into buf, of n bytes, and
- * returns buf. */
+/* format.h: format numbers in human-readable form. Each function writes into the n bytes at `buf`
+ * and returns `buf`. */
 #ifndef SGT_BASE_FORMAT_H
 #define SGT_BASE_FORMAT_H
 

@@ -1,5 +1,5 @@
-/* json.c: see json.h. To limit memory before parsing, the number of values in a text is estimated
- * from its brackets and commas. */
+/* json.c: see json.h. The number of values in a JSON text is estimated from its brackets and commas
+ * before the text is parsed, because parsing takes memory for each value. */
 #include "loader/base/json.h"
 
 #include <inttypes.h>
@@ -8,8 +8,8 @@
 
 #include "loader/base/file.h"
 
-/* Return the offset of the first byte behind a string. `at` is the offset behind its opening
- * quotation mark. */
+/* Return the offset of the first byte after a JSON string. `at` is the offset of the first byte
+ * after the string's opening quotation mark. */
 static size_t pass_string(const char *text, size_t n, size_t at)
 {
     while (at < n && text[at] != '"') at += text[at] == '\\' ? 2 : 1;
@@ -18,8 +18,9 @@ static size_t pass_string(const char *text, size_t n, size_t at)
 
 int sgt_json_fits(const char *text, size_t n, size_t most, const char *path, sgt_error *err)
 {
-    /* upper bound for the number of values. The outermost value counts as 1. Every other value
-     * follows an opening bracket or a comma of its own, so count brackets and commas */
+    /* upper bound of the number of values. The outermost value counts as 1. Each other value
+     * directly follows an opening bracket or a comma, so counting brackets and commas gives an
+     * upper bound */
     size_t values = 1;
     for (size_t at = 0; at < n && values <= most;) {
         char c = text[at++];

@@ -1,7 +1,7 @@
-/* json.h: limit the memory that parsing a JSON text takes, and write JSON without losing members
- * when memory runs out. jansson takes about 230 bytes for an empty object of two characters, so
- * even a small file could take much memory. The caller therefore states the maximum number of
- * values in a file of its kind.
+/* json.h: limit the memory that it takes to parse JSON, and write JSON without losing object
+ * members when memory runs out. The library jansson takes about 230 bytes for an empty object,
+ * "{}", so even a small file could take much memory. Therefore, the caller states the maximum
+ * number of values that a valid file may have.
  *
  *     json_t *o = NULL;
  *     // takes at most 400 bytes per value
@@ -19,25 +19,26 @@
 extern "C" {
 #endif
 
-/* Return SGT_EFORMAT if the JSON text in the n bytes at `text` has more than `most` values; names
- * of members do not count as values. The text need not be valid JSON. `path` is used in the
- * message. */
+/* Return SGT_EFORMAT if the JSON text in the n bytes at `text` has more than `most` values,
+ * otherwise 0. Names of object members do not count as values. The text need not be valid JSON. The
+ * error message begins with `path`. */
 int sgt_json_fits(const char *text, size_t n, size_t most, const char *path, sgt_error *err);
 
-/* Parse the n bytes at `text`, the content of the file `path`. It must be one JSON object with at
- * most `most` values. *out is set only on success. */
+/* Parse the n bytes at `text`, the content of the file `path`, which must be one JSON object with
+ * at most `most` values. Set *out only on success. */
 int sgt_json_object(json_t **out, const char *text, size_t n, size_t most, const char *path,
                     sgt_error *err);
-/* Parse the file at `path`, which may have at most most_bytes bytes, as sgt_json_object does. */
+/* Parse the file at `path` as sgt_json_object does. Return an error if the file has more than
+ * most_bytes bytes. */
 int sgt_json_file(json_t **out, const char *path, size_t most_bytes, size_t most, sgt_error *err);
 
-/* Return the JSON text in malloc'd memory, as json_dumps does. Return NULL if `json` is NULL, if it
- * has a value that JSON cannot express, or if memory runs out. (json_dumps may instead omit a
- * member if memory runs out. This function computes the size first, then allocates the memory, and
- * only then writes.) */
+/* Return `json` as JSON text in malloc'd memory. Unlike json_dumps, this function never omits an
+ * object member when memory runs out: it computes the size of the text and allocates the memory
+ * before it writes anything. Return NULL if `json` is NULL, if it contains a value that JSON cannot
+ * express, or if memory runs out. */
 char *sgt_json_dumps(const json_t *json, size_t flags);
 
-/* Return a new JSON string: v as 16 hex digits. NULL: out of memory. */
+/* Return a new JSON string that holds v as 16 hex digits, or NULL if memory runs out. */
 json_t *sgt_json_hex(uint64_t v);
 
 #ifdef __cplusplus

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* additional folders to search; set at most once, before any library is loaded */
+/* additional folders in which libraries are searched for; set at most once, before any library is
+ * loaded */
 static const char *folders;
 
 void sgt_library_search(const char *list) { folders = list; }
@@ -24,17 +25,17 @@ void *sgt_library_open(const char *name, int flags, char *why, size_t n)
     return library;
 }
 
-/* Return whether `why`, the error of dlopen, means that the library `name` is not installed: "NAME:
- * cannot open shared object file: No such file or directory". Other errors mean that it is damaged
- * or unsuitable. */
+/* Return 1 if `why`, the error message of dlopen, means that the library `name` is not installed,
+ * as "NAME: cannot open shared object file: No such file or directory" does. Return 0 for any other
+ * message, which means that the library exists but is damaged or unsuitable. */
 static int absent(const char *name, const char *why)
 {
     size_t n = strlen(name);
     return strncmp(why, name, n) == 0 && why[n] == ':' && strstr(why, "No such file");
 }
 
-/* Fill in the table of functions from the open library. Return the name of the first function that
- * is missing, or NULL if none is missing. */
+/* Store the addresses of the functions of the open library `library` in the table that l->symbols
+ * describes. Return the name of the first function that is missing, or NULL if none is missing. */
 static const char *find_symbols(const sgt_library *l, void *library)
 {
     for (const sgt_symbol *s = l->symbols; s->name; s++) {
@@ -51,9 +52,9 @@ static int fail_with(const sgt_library *l, const char *text, const char *advice,
     return sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s (%s)", l->what, text, advice);
 }
 
-/* Try to load the library `name`, a path or a file name for which dlopen searches. Return 1 if it
- * was loaded and has every function. If the file exists but cannot be used, store the error in
- * *first, unless *first already holds the error of an earlier file. */
+/* Try to load the library `name`, which is a path, or a file name for which dlopen searches. Return
+ * 1 if it was loaded and is usable, otherwise 0. If the file exists but is not usable, store the
+ * error in *first, unless *first already holds the error of a file that was tried earlier. */
 static int fits(sgt_library *l, const char *name, sgt_error *first)
 {
     char why[384];
@@ -72,8 +73,9 @@ static int fits(sgt_library *l, const char *name, sgt_error *first)
     return 0;
 }
 
-/* Write the path of `name` in the next folder of *at, a list of folders separated by colons. Move
- * *at behind that folder. Return 0 if the folder is empty, or if the path is too long. */
+/* Write into the n bytes at `path` the path of `name` in the first folder of *at, a list of folders
+ * separated by colons, and remove that folder from the list by advancing *at. Return 1, or 0 if the
+ * folder's name is empty or the path is too long. */
 static int in_next(char *path, size_t n, const char **at, const char *name)
 {
     size_t folder = strcspn(*at, ":");
@@ -82,9 +84,9 @@ static int in_next(char *path, size_t n, const char **at, const char *name)
     return length > 0 && (size_t)length < n;
 }
 
-/* Try to load the library by each of its names: first without a folder, so that dlopen searches the
- * system's folders, then in each folder of `folders`. If all attempts fail, report the error of the
- * first file that exists. */
+/* Try to load the library by each of its names, first without a folder, so that dlopen searches the
+ * system's folders, and afterwards in each of the additional folders (`folders`). If all attempts
+ * fail, report the error of the first file that exists. */
 static int load(sgt_library *l, sgt_error *err)
 {
     char path[4096];

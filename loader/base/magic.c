@@ -41,8 +41,8 @@ static const number numbers[] = {
     {"WARC/1.", 7, {"a WARC archive", PRINTED, SGT_MAGIC_OTHER}},
 };
 
-/* byte order marks. UTF-32 must come first, because its little-endian mark begins with the mark of
- * UTF-16 */
+/* byte order marks. Those of UTF-32 must come first, because the little-endian mark of UTF-32
+ * begins with the bytes of the mark of UTF-16 */
 static const number marks[] = {{"\377\376\0\0", 4, CONVERT("UTF-32")},
                                {"\0\0\376\377", 4, CONVERT("UTF-32")},
                                {"\377\376", 2, CONVERT("UTF-16")},
@@ -61,9 +61,10 @@ static const sgt_magic *find(const number *table, size_t count, const uint8_t *p
     return NULL;
 }
 
-/* Return whether the n bytes at p begin with the header of a tar archive. Old archives have no
- * magic number, so check the header's checksum: eight octal digits, equal to the sum of all bytes
- * of the header. For that sum, the eight bytes of the checksum itself count as spaces. */
+/* Return 1 if the n bytes at p begin with the header of a tar archive, otherwise 0. Old archives
+ * have no magic number, so check the header's checksum: eight bytes of octal digits whose value is
+ * the sum of all bytes of the header. In that sum, each of the eight checksum bytes counts as a
+ * space. */
 static int is_tar(const uint8_t *p, size_t n)
 {
     unsigned sum = 0;
@@ -74,8 +75,9 @@ static int is_tar(const uint8_t *p, size_t n)
     return strtoul(digits, NULL, 8) == sum;
 }
 
-/* Return whether the n bytes at p begin with the header of a cpio archive in one of its ASCII
- * formats: at least 76 or 110 digits, the first five of which are 07070. */
+/* Return 1 if the n bytes at p begin with the header of a cpio archive in one of its ASCII formats,
+ * otherwise 0. Such a header begins with 07070 and consists of at least 76 digits, or at least 110
+ * in the formats whose sixth digit is not 7. */
 static int is_cpio(const uint8_t *p, size_t n)
 {
     size_t digits = 0;
@@ -83,8 +85,8 @@ static int is_cpio(const uint8_t *p, size_t n)
     return digits >= 76 && !memcmp(p, "07070", 5) && (p[5] == '7' || digits >= 110);
 }
 
-/* Return whether the n bytes at p begin like a safetensors file: the length of a JSON header as a
- * 64-bit little-endian number, followed by the JSON header. */
+/* Return 1 if the n bytes at p begin like a safetensors file, otherwise 0. Such a file begins with
+ * the length of its header, as a 64-bit little-endian number, followed by the header in JSON. */
 static int is_tensors(const uint8_t *p, size_t n)
 {
     return n > 9 && !memcmp(p + 4, "\0\0\0", 4) && p[8] == '{' && (p[9] == '"' || p[9] == '}');
@@ -103,20 +105,21 @@ const sgt_magic *sgt_magic_of(const uint8_t *p, size_t n)
 /* ---- UTF-16 and UTF-32 without a byte order mark ---- */
 
 /* Statistics of the beginning of a file that may be UTF-16 or UTF-32. The bytes are read as
- * unsigned integers of 16 or 32 bits, called units. Each field counts the units that have certain
- * values. */
+ * unsigned integers of 16 or 32 bits. Each field is the number of integers in a certain range. */
 typedef struct wide {
-    size_t count, zeros; /* units, and those that are 0 */
-    /* count of units (numbers of 16 or 32 bits) from 1 to 255, such as ASCII characters */
+    size_t count, zeros; /* count: number of integers; zeros: number of those that are 0 */
+    /* number of integers from 1 to 255, such as ASCII characters */
     size_t narrow;
-    /* count of units that would be from 1 to 255 if their bytes were reversed */
+    /* number of integers that would be from 1 to 255 if their bytes were in the opposite order (16
+     * bits) */
     size_t swapped;
-    /* count of units from 256 to 0x20ff: letters of most alphabets besides ASCII, and
-     * punctuation */
+    /* number of integers from 256 to 0x20ff, the range of punctuation and of the letters of most
+     * alphabets besides ASCII */
     size_t close;
-    /* count of units that do not occur in text: control characters and, in UTF-32, surrogates */
+    /* number of integers that do not occur in text: control characters and, in UTF-32,
+     * surrogates */
     size_t odd;
-    size_t large; /* count of units above 0x10ffff, the last code point of Unicode */
+    size_t large; /* number of integers above 0x10ffff, the last code point of Unicode */
 } wide;
 
 static int is_odd(uint32_t c)
@@ -141,11 +144,11 @@ static wide count_units(const uint8_t *p, size_t n, size_t width, int big)
     return w;
 }
 
-/* Return the format of the n bytes at p if they look like UTF-16 or UTF-32 text, or like an array
- * of 16-bit or 32-bit integers that are mostly small. Otherwise return NULL. The data counts as
- * integers, not as text, if some of these units are 0 or cannot occur in text. It does not count as
- * 32-bit if more than half of the 32-bit units are 0. `whole`: 1 if the n bytes are the entire
- * file. */
+/* Return the format of the n bytes at p if they look like text in UTF-16 or UTF-32, or like an
+ * array of 16-bit or 32-bit integers that are mostly small. Otherwise return NULL. To decide, read
+ * the bytes as integers of both sizes. The bytes are an array rather than text if some integers are
+ * 0 or do not occur in text. The bytes are not 32-bit data if more than half of the 32-bit integers
+ * are 0. `whole` is 1 if the n bytes are the entire file, otherwise 0. */
 static const sgt_magic *find_wide(const uint8_t *p, size_t n, int whole)
 {
     static const sgt_magic texts[] = {CONVERT("UTF-16LE"), CONVERT("UTF-16BE"), CONVERT("UTF-32LE"),
@@ -161,8 +164,8 @@ static const sgt_magic *find_wide(const uint8_t *p, size_t n, int whole)
         const wide w = count_units(p, n, 2, big);
         /* ASCII: every second byte is NUL */
         if (4 * w.narrow >= 3 * w.count) return w.odd || w.zeros ? &figures[0] : &texts[big];
-        /* text of a non-Latin alphabet, in which few characters besides spaces and line ends are
-         * ASCII */
+        /* text in a non-Latin alphabet. In such text, at least one character in 16 is ASCII, for
+         * example a space or a line end */
         if (!w.zeros && !w.odd && w.narrow >= 16 && 16 * w.narrow >= w.count &&
             8 * w.swapped <= w.narrow && 8 * (w.narrow + w.close) >= 7 * w.count)
             return &texts[big];
@@ -172,7 +175,7 @@ static const sgt_magic *find_wide(const uint8_t *p, size_t n, int whole)
 
 const sgt_magic *sgt_magic_wide(const uint8_t *p, size_t n, int whole)
 {
-    /* A complete file with an odd number of bytes cannot be UTF-16 or UTF-32, so ignore its byte
+    /* An entire file with an odd number of bytes cannot be UTF-16 or UTF-32, so ignore its byte
      * order mark. */
     const sgt_magic *marked =
         whole && n % 2 ? NULL : find(marks, sizeof marks / sizeof *marks, p, n);

@@ -1,6 +1,6 @@
-/* memory.c: find out how much memory is free, from the kernel's files and the limits of control
- * groups; and map arenas. An arena is one mapping, aligned to 2 MiB so that the kernel can use huge
- * pages. A huge page takes one page fault and one TLB entry instead of 512. */
+/* memory.c: find out how much memory is free, from files of the kernel and the limits of cgroups;
+ * and map arenas. An arena is a single mapping, aligned to 2 MiB so that the kernel can use huge
+ * pages. A huge page needs one page fault and one TLB entry, where 4-KiB pages need 512 of each. */
 #include "loader/base/memory.h"
 
 #include <assert.h>
@@ -16,9 +16,9 @@
 /* maximum size in bytes of a struct that a caller may pass to sgt_struct_read */
 #define SGT_STRUCT_MOST 4096
 
-/* Return the number that follows `name` in folder/file. It is taken from the first line that begins
- * with `name`; if `name` is "", from the first line. Return UINT64_MAX if there is no number: a
- * control group without a limit, for example, has the word "max". */
+/* Return the number that follows `name` in the first line of the file folder/file that begins with
+ * `name`. ("" stands for the beginning of the first line.) Return UINT64_MAX if there is no such
+ * number. For example, the file of a cgroup without a memory limit contains the word "max". */
 static uint64_t read_in(const char *folder, const char *file, const char *name)
 {
     char path[2 * PATH_MAX], line[256];
@@ -38,19 +38,19 @@ static uint64_t read_in(const char *folder, const char *file, const char *name)
     return value;
 }
 
-/* The lowest limits among this process's control groups. UINT64_MAX means no limit. */
+/* The lowest limits among this process's cgroups; UINT64_MAX means no limit. */
 typedef struct limits {
-    /* Limits of the control group that has the least room. room: number of bytes that may still be
-     * allocated in this group; memory: total memory limit of this group in bytes */
+    /* Limits of the cgroup in which the least memory can still be allocated. room: number of bytes
+     * that can still be allocated in this cgroup; memory: its total memory limit in bytes */
     uint64_t room, memory;
     uint64_t cpus;
 } limits;
 
-/* If the control group in `folder` has less room than least->room, set least->room and
- * least->memory to its values. Room is the number of bytes that the group may still allocate. The
- * group's page cache counts as room, because the kernel can reclaim it. Versions 1 and 2 of control
- * groups have files of different names. In version 1, lines that begin with total_ include the
- * groups below this group. */
+/* Store the room and the memory limit of the cgroup in `folder` in *least if its room is less than
+ * least->room. The room is the number of bytes that can still be allocated in the cgroup. It
+ * includes the cgroup's page cache, because the kernel can reclaim that. cgroup v1 and v2 have
+ * different names for the files. In v1, lines that begin with total_ include the descendants of the
+ * cgroup. */
 static void note_room(limits *least, const char *folder)
 {
     static const char *const files[] = {"memory.max", "memory.high", "memory.limit_in_bytes"};
@@ -75,10 +75,10 @@ static void note_room(limits *least, const char *folder)
     least->memory = limit;
 }
 
-/* Lower least->cpus to the number of CPUs that the control group in `folder` may use, if that is
- * less. This number is the group's quota divided by its period (both in microseconds), rounded up.
- * Version 2 of control groups has both in one line, "150000 100000". Version 1 has two files, and
- * -1 means no limit. */
+/* Lower least->cpus to the number of CPUs that the cgroup in `folder` may use, if that is less.
+ * This number is the cgroup's quota divided by its period (both in microseconds), rounded up.
+ * cgroup v2 has both numbers in one line, such as "150000 100000". cgroup v1 has a file for each,
+ * and a quota of -1 means no limit. */
 static void note_cpus(limits *least, const char *folder)
 {
     char quota_first[32];
@@ -94,11 +94,11 @@ static void note_cpus(limits *least, const char *folder)
     if (cpus < least->cpus) least->cpus = cpus;
 }
 
-/* Return the lowest limits of this process's control groups and all their parent groups, up to the
- * mount point. /proc/self/cgroup names the groups. For version 2 it has the line "0::/path". For
- * version 1 it has one line per mount point, such as "4:memory:/path" or "4:cpu,cpuacct:/path". If
- * a group's file is missing, it sets no limit: in a container, the path may not exist below the
- * mount point, which is then the container's own group. */
+/* Return the lowest limits among this process's cgroups and all their ancestors, up to the mount
+ * point. /proc/self/cgroup lists the cgroups: for cgroup v2 in the line "0::/path", and for v1 in
+ * one line per mount point, such as "4:memory:/path" or "4:cpu,cpuacct:/path". A cgroup whose files
+ * are missing sets no limit. This happens in a container, where the path may not exist below the
+ * mount point, because the mount point is the container's own cgroup. */
 static limits read_limits(const char *root)
 {
     char path[PATH_MAX], line[PATH_MAX], folder[2 * PATH_MAX];
@@ -146,8 +146,8 @@ uint64_t sgt_memory_of_siblings(uint32_t least, const char *root)
     snprintf(path, sizeof path, "%s/proc", root ? root : "");
     DIR *d = opendir(path);
     for (struct dirent *e; d && (e = readdir(d));) {
-        /* skip entries that are not process ids, such as "self", which would count this process
-         * twice */
+        /* skip entries that are not process ids, such as "self", through which this process would
+         * be counted twice */
         if (e->d_name[0] < '1' || e->d_name[0] > '9') continue;
         snprintf(path, sizeof path, "%s/proc/%s", root ? root : "", e->d_name);
         parent = read_in(path, "status", "PPid:");
@@ -171,8 +171,8 @@ int sgt_arena_map(sgt_arena *a, size_t size, int prefault, sgt_error *err)
                         "cannot allocate %zu bytes: more than this machine can address", size);
     size_t rounded = (size + HUGE - 1) / HUGE * HUGE;
     if (!rounded) rounded = HUGE;
-    /* The kernel aligns a mapping only to 4 KiB, so map 2 MiB more than needed. Then unmap what
-     * lies before and after the aligned range. */
+    /* The kernel aligns a mapping only to 4 KiB. Therefore, map 2 MiB more than needed, and unmap
+     * what lies before and after the aligned range. */
     char *p = mmap(NULL, rounded + HUGE, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
@@ -182,8 +182,8 @@ int sgt_arena_map(sgt_arena *a, size_t size, int prefault, sgt_error *err)
     if (HUGE - head) munmap(p + head + rounded, HUGE - head);
     p += head;
     /* If the kernel refuses huge pages, the memory has pages of 4 KiB, which are slower but work.
-     * Do not ask for huge pages if `size` is below 2 MiB: io_uring would count an entire huge page
-     * against the user's limit of locked memory, which is often 8 MiB. */
+     * Do not ask for huge pages if `size` is below 2 MiB, because io_uring would count an entire
+     * huge page against the user's limit of locked memory, which is often only 8 MiB. */
     if (size >= HUGE) (void)madvise(p, rounded, MADV_HUGEPAGE);
     if (prefault)
         for (size_t i = 0; i < rounded; i += 4096) ((volatile char *)p)[i] = 0;
@@ -226,7 +226,7 @@ int sgt_reserve(void *array, size_t *room, size_t count, size_t size, const char
     return SGT_OK;
 }
 
-/* ---- structs whose first field is their size ---- */
+/* ---- structs that begin with their size ---- */
 
 int sgt_struct_read(void *to, size_t known, const void *from, const char *name, sgt_error *err)
 {

@@ -1,5 +1,5 @@
-/* owner.c: see owner.h. Locks a folder, and keeps in it a file that names the process that owns the
- * folder. */
+/* owner.c: see owner.h. A process locks a folder and keeps a file in it, the owner file, that names
+ * this process as the owner of the folder. */
 #include "loader/base/owner.h"
 
 #include <errno.h>
@@ -21,12 +21,13 @@
 #include "loader/base/file.h"
 #include "loader/base/thread.h"
 
-#define TOUCH_MS 10000 /* milliseconds between two updates of an owner file's modification time */
-/* milliseconds between two checks of an owner file, while waiting to see whether its owner is
- * alive */
+/* milliseconds between two updates of the modification time of an owner file */
+#define TOUCH_MS 10000
+/* milliseconds between two checks of an owner file, by a process that waits to see whether the
+ * owner is alive */
 #define TURN_MS 100
-/* An owner counts as dead if its owner file has not changed in this many consecutive checks,
- * TURN_MS apart (one minute in all) */
+/* number of checks, TURN_MS apart, after which an owner counts as dead if its owner file has not
+ * changed (one minute in all) */
 #define TURNS 600
 #define SILENT_TURNS 10
 #define UNKNOWN UINT64_MAX
@@ -35,19 +36,19 @@
 
 /* The content of an owner file, and its modification time. */
 typedef struct record {
-    char text[TEXT]; /* "MARK MACHINE PROCESS START", padded with NULs */
+    char text[TEXT]; /* "MARK MACHINE PROCESS START" (see describe), padded with NULs */
     struct timespec touched;
 } record;
 
 struct sgt_owner {
     char path[SGT_PATH], text[TEXT];
-    int lock; /* file descriptor that holds the flock; -1: none */
+    int lock; /* file descriptor that holds the flock; -1: no lock */
     pthread_t thread;
     pthread_mutex_t mutex; /* protects the fields below */
     pthread_cond_t ends;
     int ended; /* 1: the thread must end */
-    /* 1: the owner file is missing or names a different owner; 0: it named this owner when last
-     * read */
+    /* 1: the owner file is missing or names a different owner; 0: it named this owner when it was
+     * last read */
     int lost;
     double looked;   /* time (sgt_now) at which the owner file was last read */
     sgt_owner *next; /* next element in this process's list of owners */
@@ -57,8 +58,8 @@ static pthread_mutex_t owners_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- reading an owner file, and finding out whether its owner is alive ---- */
 
-/* Read the owner file at `path` into *r. Return 1 if it exists. Return 0 and fill *r with zeros if
- * it does not exist. Return a negative SGT_E* on an error. */
+/* Read the owner file at `path` into *r. Return 1 if it exists, 0 if it does not (*r is then all
+ * zeros), or a negative SGT_E* on an error. */
 static int read_record(record *r, const char *path, sgt_error *err)
 {
     struct stat st = {0};
@@ -78,9 +79,9 @@ static int read_record(record *r, const char *path, sgt_error *err)
     return rc;
 }
 
-/* Return the start time of process `pid`, in the kernel's clock ticks since boot. Return 0 if the
- * process has ended, even if it is still a zombie. Return UNKNOWN if this process may not see
- * it. */
+/* Return the time at which process `pid` started, in clock ticks since boot. Return 0 if the
+ * process has ended, even if it is still a zombie. Return UNKNOWN if this process is not allowed to
+ * find out. */
 static uint64_t start_of(int pid)
 {
     char path[32], line[1024];
@@ -95,12 +96,12 @@ static uint64_t start_of(int pid)
     return at ? strtoull(at, NULL, 10) : UNKNOWN;
 }
 
-/* Write into `text` the content of this process's owner file: a random mark, the machine, the
- * process id and the start time of the process. Return the length of the mark and the machine
- * together, or a negative SGT_E*. The machine is described by its name, its boot id and the pid
- * namespace. If two processes have the same description, they can look each other up in /proc. If
- * the boot id or the namespace is unknown, a random number makes the description unique, so that no
- * other process tries to look this one up. */
+/* Write into `text` the content of this process's owner file: a random number (the mark), the
+ * machine, the process id and the start time of the process. Return the length of the mark and the
+ * machine together, or a negative SGT_E*. The machine is described by its name, its boot id and the
+ * pid namespace of the process. Processes with the same description of the machine can look each
+ * other up in /proc. If the boot id or the namespace is unknown, a random number makes the
+ * description unique, so that no other process tries to look this one up. */
 static int describe(char text[TEXT], sgt_error *err)
 {
     char boot[37];
@@ -121,10 +122,10 @@ static int describe(char text[TEXT], sgt_error *err)
 }
 
 /* Remove the owner file at `path` if its content is still `dead`, which names a dead owner. At any
- * moment, another process may also remove that file and create its own in its place. To avoid
- * removing the new one, first rename the file to a temporary name, then read it, and rename it back
- * if its content is not `dead`. The temporary name has the mark with which `mine` begins, so it is
- * unique. */
+ * moment, another process may remove that file and create its own owner file there, which must not
+ * be removed. Therefore, rename the file to a temporary name first, read it, and rename it back if
+ * its content is not `dead`. `mine` is the content of this process's owner file. It begins with a
+ * random number that makes the temporary name unique. */
 static int remove_dead(const char *path, const char *dead, const char *mine, sgt_error *err)
 {
     char aside[SGT_PATH + MARK + 8];
@@ -150,11 +151,12 @@ int sgt_owner_lives(const char *path, sgt_claimant *who, sgt_error *err)
     const int seen = strncmp(first.text + MARK, mine + MARK, (size_t)n - MARK) == 0 && start > 0 &&
                      start_of(pid) != UNKNOWN;
     if (seen ? start_of(pid) == start : !who)
-        /* The owner is alive. A process with the owner's pid but a different start time is not the
-         * owner: the kernel has reused the pid. */
+        /* The owner is alive, or counts as alive because it cannot be looked up and the caller does
+         * not wait. A process with the owner's pid but a different start time would not be the
+         * owner: the kernel would have reused the pid. */
         return 1;
-    /* An empty file was left by a process that was killed before it wrote the text. For such a
-     * file, wait only briefly. */
+    /* An empty file was created by a process that was killed before it wrote the text. Wait only
+     * SILENT_TURNS checks for such a file to change. */
     for (int turn = 0; !seen && turn < (*first.text ? TURNS : SILENT_TURNS); turn++) {
         if (turn == SILENT_TURNS && !who->watched++)
             sgt_say(who->notice,
@@ -165,7 +167,8 @@ int sgt_owner_lives(const char *path, sgt_claimant *who, sgt_error *err)
         poll(NULL, 0, TURN_MS);
         who->waited += sgt_now() - before;
         if (sgt_stopped(who->stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
-        /* If reading fails (rc < 0), assume that the file has not changed, and check again. */
+        /* If the file cannot be read (rc < 0), assume that it has not changed, and check again
+         * later. */
         rc = read_record(&now, path, NULL);
         if (rc >= 0 && memcmp(&now, &first, sizeof now)) return rc;
     }
@@ -175,8 +178,8 @@ int sgt_owner_lives(const char *path, sgt_claimant *who, sgt_error *err)
 /* ---- becoming the owner, staying the owner, and leaving ---- */
 
 /* Lock the file `name` in `folder`, and create it if it is missing; "." locks the folder itself.
- * Return 0 if it is locked, or if the file system does not support locks. Return 1 if another
- * process holds the lock, or a negative SGT_E*. */
+ * Return 0 if it is locked or if the file system does not support locks, 1 if another process holds
+ * the lock, or a negative SGT_E*. */
 static int lock(sgt_owner *o, const char *folder, const char *name, sgt_claimant *who,
                 sgt_error *err)
 {
@@ -193,7 +196,8 @@ static int lock(sgt_owner *o, const char *folder, const char *name, sgt_claimant
     return SGT_OK;
 }
 
-/* Create the owner file. Return 0, 1 if the file exists already, or a negative SGT_E*. */
+/* Create the owner file. Return 0 on success, 1 if the file exists already, or a negative
+ * SGT_E*. */
 static int create(const sgt_owner *o, sgt_error *err)
 {
     const int fd = open(o->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -204,8 +208,8 @@ static int create(const sgt_owner *o, sgt_error *err)
     return rc;
 }
 
-/* Read the owner file. Return 0 if it still names this owner, else 1. The caller must hold
- * o->mutex, the lock of `lost` and `looked`. */
+/* Read the owner file, and return 0 if it still names this owner, otherwise 1. The caller must hold
+ * o->mutex, because this function changes o->lost and o->looked. */
 static int check_owned(sgt_owner *o)
 {
     record now;
@@ -226,23 +230,24 @@ static void *touch(void *ctx)
     return NULL;
 }
 
-/* id of the process that created the owners in the list. A child after fork inherits the list, but
- * has a different id. So it knows that the owner files belong to its parent, and does not remove
- * them */
+/* id of the process that created the owners in the list. A child process after fork inherits the
+ * list, but has a different id. It can therefore tell that the owner files belong to its parent,
+ * and does not remove them */
 static pid_t keeper;
 
 /* Remove all owner files of this process. Registered with at_quick_exit. */
 static void remove_all(void)
 {
     if (getpid() != keeper || pthread_mutex_trylock(&owners_lock)) return;
-    /* use trylock: an owner's thread holds the mutex while it reads the owner file, and that read
-     * may hang, which would keep this process from exiting */
+    /* Use trylock: the thread of an owner holds the owner's mutex while it reads the owner file. On
+     * some file systems that read may hang, and waiting for the mutex would keep this process from
+     * exiting */
     for (sgt_owner *o = owners; o; o = o->next)
         if (!pthread_mutex_trylock(&o->mutex) && !check_owned(o)) unlink(o->path);
 }
 
-/* Add o to the list of this process's owners if `kept` is 1, or remove o from the list if `kept` is
- * 0. */
+/* If `kept` is 1, add o to the list of this process's owners; if `kept` is 0, remove o from the
+ * list. */
 static void keep(sgt_owner *o, int kept)
 {
     static int asked;
@@ -303,10 +308,11 @@ void sgt_owner_leave(sgt_owner **owner)
     pthread_cond_signal(&o->ends);
     pthread_mutex_unlock(&o->mutex);
     pthread_join(o->thread, NULL);
-    /* try up to three times, because an owner file that stays behind makes other processes believe
-     * that the folder is still in use */
+    /* try up to three times to remove the file, because other processes that find an owner file
+     * believe that the folder is still in use */
     for (int tries = 0; tries < 3 && !check_owned(o); tries++) unlink(o->path);
-    /* release the lock last, so that the next process to lock the folder finds no owner file */
+    /* release the lock after the owner file is removed, so that the process that locks the folder
+     * next finds no owner file */
     if (o->lock >= 0) close(o->lock);
     free(o);
 }

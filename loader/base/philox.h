@@ -1,12 +1,13 @@
-/* philox.h: random numbers as a pure function of (key, counter). The function is Philox-4x32-10
- * (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). So all machines and
- * threads get the same numbers, in any order of calls. CPU and CUDA code share this file. */
+/* philox.h: random numbers as a pure function of a key and a counter. The function is
+ * Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). Because
+ * it keeps no state, all machines and threads get the same numbers, whatever the order of the
+ * calls. CPU and CUDA code share this file. */
 #ifndef SGT_BASE_PHILOX_H
 #define SGT_BASE_PHILOX_H
 
 #include <stdint.h>
 
-/* prefix of functions that C, C++ and CUDA kernels share */
+/* prefix of functions that C, C++ and CUDA kernels can all call */
 #ifdef __CUDACC__
 #define SGT_EVERYWHERE static __host__ __device__ __forceinline__
 #else
@@ -36,7 +37,7 @@ SGT_EVERYWHERE sgt_philox4 sgt_philox(uint64_t key, uint64_t counter_lo, uint64_
     return r;
 }
 
-/* Return the first 64 of the 128 random bits that sgt_philox returns. */
+/* Return 64 of the 128 random bits that sgt_philox returns: those in x[0] and x[1]. */
 SGT_EVERYWHERE uint64_t sgt_philox_u64(uint64_t key, uint64_t counter_lo, uint64_t counter_hi)
 {
     sgt_philox4 r = sgt_philox(key, counter_lo, counter_hi);

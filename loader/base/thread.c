@@ -1,4 +1,5 @@
-/* thread.c: start threads that block signals, and processes that block none. */
+/* thread.c: start threads in which signals are blocked, and processes in which no signal is
+ * blocked. */
 #include "loader/base/thread.h"
 
 #include <signal.h>
