@@ -1,13 +1,16 @@
-/* parquet_page.c: decodes a page of a column, from its compressed bytes to strings and to
- * documents. The encodings are described in Encodings.md of the Parquet format's documentation.
+/* parquet_page.c: decompresses a page of a column, decodes its strings, and turns them into
+ * documents. The encodings are described in Encodings.md, a part of the documentation of the
+ * Parquet format.
  *
- * Where the strings are depends on the encoding:
- * - PLAIN and DELTA_LENGTH_BYTE_ARRAY: where they were decompressed. In PLAIN, the lengths between
- *   strings are overwritten with zeros once they are read, so that all strings of a page can be
- *   checked as one text.
- * - DELTA_BYTE_ARRAY, and numbers other than PLAIN: assembled after the decompressed page.
- * - Dictionary: in a separate page, which other pages share. Its strings are copied after each page
- *   that uses it. The rows of a large page are copied in the same way. */
+ * The encoding determines where in memory the decoded strings are:
+ * - PLAIN and DELTA_LENGTH_BYTE_ARRAY: in the decompressed page. In PLAIN, the lengths that are
+ *   stored between the strings are overwritten with zeros when they have been read, so that one
+ *   call can check whether all strings of a page are UTF-8.
+ * - DELTA_BYTE_ARRAY, DELTA_BINARY_PACKED and BYTE_STREAM_SPLIT: after the decompressed page, where
+ *   the strings or numbers are assembled.
+ * - Dictionary: in the dictionary, a separate page that several pages share. The strings that a
+ *   page uses are copied from the dictionary to the memory after that page. If a large page is
+ *   shared by several units, the strings of its rows are copied to the units in the same way. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -33,8 +36,8 @@ static const char levels_end[] = "its levels end too early";
 static const char no_memory[] = "out of memory";
 static const char damaged_numbers[] = "its numbers are damaged";
 static const char damaged_bytes[] = "its compressed bytes are damaged";
-/* errors for pages that this build cannot read although they are undamaged; each tells the user
- * what to do */
+/* error messages for undamaged pages that this build of sgt cannot read; each message tells the
+ * user what to do */
 static const char other_encoding[] =
     "unsupported encoding of numbers (write the column with PLAIN or dictionary encoding)";
 static const char old_levels[] = "levels in the deprecated encoding BIT_PACKED are not supported "
@@ -53,12 +56,12 @@ static int fail(sgt_error *err, const char *path, uint64_t offset, const char *w
 
 /* ---- codecs ----
  *
- * Each function decompresses the n bytes at `in` to at most `size` bytes. It returns the number of
- * bytes written, or SIZE_MAX if the input is damaged. */
+ * Each function in this section decompresses the n bytes at `in`, and writes at most `size` bytes
+ * to `out`. It returns the number of bytes written, or SIZE_MAX if the input is damaged. */
 
 typedef size_t unpacker(const uint8_t *in, size_t n, uint8_t *out, size_t size);
 
-/* Decompress gzip, which may consist of several members. */
+/* Decompress data in gzip format, which may consist of several gzip members. */
 static size_t unpack_gzip(const uint8_t *in, size_t n, uint8_t *out, size_t size)
 {
     z_stream z = {.next_in = (uint8_t *)(uintptr_t)in, .avail_in = (uInt)n};
@@ -105,14 +108,14 @@ static size_t unpack_lz4(const uint8_t *in, size_t n, uint8_t *out, size_t size)
 #define REBUILD(package) "install the package " package " and build sgt again"
 #define CODECS 8
 
-/* Codecs, indexed by their numbers in parquet.thrift. */
+/* The codecs of Parquet, indexed by their numbers in parquet.thrift. */
 static const struct {
-    /* Function that decompresses. NULL has two meanings: if `name` is set, this build has no
-     * decompressor for the codec; if `name` is NULL, too, the codec stands for uncompressed
-     * bytes. */
+    /* Function that decompresses the codec's data. If it is NULL and `name` is not, this build has
+     * no decompressor for the codec. If both are NULL, the codec stands for uncompressed data. */
     unpacker *unpack;
-    /* Maximum number of bytes that one compressed byte can expand to. A damaged file may state any
-     * size; this limits the memory that is allocated for it. */
+    /* Maximum number of decompressed bytes per compressed byte. A page that states a larger size is
+     * damaged. Checking this limits the memory that is allocated for a damaged page, which may
+     * state any size. */
     size_t most;
     const char *name, *remedy;
 } codecs[CODECS] = {
@@ -122,8 +125,8 @@ static const struct {
     {NULL, 0, "lzo, which sgt does not support", OTHER},
     {NULL, 0, "brotli, which sgt does not support", OTHER},
     {NULL, 0, "lz4 in Hadoop's frames, which sgt does not support", OTHER},
-    /* zstd can compress 131,072 repetitions of one byte into a block of 4 bytes: 32,768 per
-     * compressed byte */
+    /* zstd can compress a byte that is repeated 131,072 times into a block of 4 bytes, that is,
+     * 32,768 bytes into each compressed byte */
     {unpack_zstd, 32768, NULL, NULL},
     {unpack_lz4, 256, "lz4, which this build does not support", REBUILD("liblz4-dev")},
 };
@@ -138,7 +141,8 @@ const char *sgt_parquet_codec_lacks(int64_t codec, const char **remedy)
 
 /* ---- numbers of a few bits ---- */
 
-/* Return `width` bits of p, starting at bit `bit`. No byte at or after `end` is read. */
+/* Return the number that consists of `width` bits, starting `bit` bits after p (the lowest bit of a
+ * byte comes first). Bytes at or after `end` are not read. */
 static uint64_t get_bits(const uint8_t *p, uint64_t bit, unsigned width, const uint8_t *end)
 {
     const uint8_t *at = p + bit / 8;
@@ -159,20 +163,21 @@ static uint64_t get_zigzag(const uint8_t **at, const uint8_t *end, int *bad)
     return (n >> 1) ^ (0 - (n & 1));
 }
 
-/* ---- runs: numbers encoded in Parquet's hybrid of run-length encoding and bit-packing ----
+/* ---- runs ----
  *
- * Definition levels and dictionary indices are stored in this way. */
+ * Reads Parquet's hybrid of run-length encoding and bit-packing, in which definition levels and
+ * dictionary indices are stored. */
 
 typedef struct runs {
     const uint8_t *at, *end;
     unsigned width; /* bits per number, at most 32 */
     uint64_t left;  /* numbers left in this run */
-    /* 1 if this run is bit-packed. Its next number then begins `bit` bits after `at`, and its bytes
-     * end before `after`. */
+    /* 1 if the current run is bit-packed; 0 if it is a repeated number. In a bit-packed run, the
+     * next number begins `bit` bits after `at`, and the bytes of the run end before `after`. */
     int packed;
     uint64_t bit;
     const uint8_t *after;
-    uint32_t value; /* the repeated number, if the run is not bit-packed */
+    uint32_t value; /* the repeated number if the current run is not bit-packed */
 } runs;
 
 static int next_run(runs *r)
@@ -189,8 +194,8 @@ static int next_run(runs *r)
         r->at += bytes;
         return 0;
     }
-    /* A bit-packed run has groups of eight numbers. It may end early, because some writers leave
-     * out the last bytes of the last group. */
+    /* A bit-packed run consists of groups of eight numbers. The last group may be incomplete,
+     * because some writers omit its last bytes. In this case, read only the complete numbers. */
     uint64_t size = r->left * r->width;
     r->left *= 8;
     if (size > left) {
@@ -202,7 +207,8 @@ static int next_run(runs *r)
     return r->left ? 0 : -1;
 }
 
-/* Read the next n numbers into `out`. Return 0, or -1 if the bytes end too early. */
+/* Read the next n numbers into `out`. Return 0, or -1 if the data ends before n numbers have been
+ * read or is damaged. */
 static int read_runs(runs *r, uint32_t *out, size_t n)
 {
     while (n) {
@@ -221,29 +227,29 @@ static int read_runs(runs *r, uint32_t *out, size_t n)
     return 0;
 }
 
-/* ---- DELTA_BINARY_PACKED: integers of a column, and lengths of strings ---- */
+/* ---- DELTA_BINARY_PACKED ---- */
 
 typedef struct deltas {
     const uint8_t *at, *end;
     uint64_t left; /* numbers not yet read */
-    /* the integer read last; before the first read, the first integer, which is stored in the
-     * header */
+    /* the number that was read last; before the first read, the first number, which is stored in
+     * the header of the encoding */
     uint64_t last;
     int begun;             /* 1: the first number has been read */
-    uint64_t block, minis; /* block: numbers per block; minis: miniblocks per block */
+    uint64_t block, minis; /* number of numbers per block, and number of miniblocks per block */
     uint64_t mini;         /* index of the current miniblock in the current block */
     uint64_t in_mini;      /* numbers left in the miniblock */
     uint64_t least;        /* smallest delta of the block */
-    /* number of bits per delta, for each of the block's `minis` miniblocks */
+    /* for each of the `minis` miniblocks of the current block: number of bits per delta */
     const uint8_t *widths;
-    /* start of the current miniblock's deltas; the next delta begins `bit` bits after this
-     * address */
+    /* start of the deltas of the current miniblock; the next delta begins `bit` bits after
+     * `bits` */
     const uint8_t *bits;
     uint64_t bit;
 } deltas;
 
-/* Read the header of the encoding at p, and initialize *d. Return 0, or -1 if the header is
- * damaged. */
+/* Read the header of data encoded with DELTA_BINARY_PACKED at p, and initialize *d to read the
+ * numbers. Return 0, or -1 if the header is damaged. */
 static int open_deltas(deltas *d, const uint8_t *p, const uint8_t *end)
 {
     int bad = 0;
@@ -279,8 +285,8 @@ static int next_mini(deltas *d)
     return 0;
 }
 
-/* Read the next number. If the column's numbers are 32-bit, only the lower 32 bits of *out are
- * valid. Return 0, or -1 if there is no further number. */
+/* Read the next number into *out. If the encoded numbers are 32-bit integers, only the lower 32
+ * bits of *out are valid. Return 0, or -1 if no number is left or the data is damaged. */
 static int next_delta(deltas *d, uint64_t *out)
 {
     if (!d->left) return -1;
@@ -297,18 +303,19 @@ static int next_delta(deltas *d, uint64_t *out)
     return 0;
 }
 
-/* ---- shared pages, which several pages or threads use ---- */
+/* ---- shared pages (parquet.h) ---- */
 
 struct sgt_parquet_shared {
     atomic_int users;
-    /* guards the members below while the page is decoded; after that they do not change */
+    /* guards the members below while the page is being decoded; when `decoded` is 1, they do not
+     * change any more */
     pthread_mutex_t lock;
     sgt_parquet_page page;
-    sgt_unit unit; /* holds the page's compressed bytes, and later its strings */
+    sgt_unit unit; /* its text holds the compressed bytes of the page, and later the strings */
     sgt_parquet_string *rows;
-    const uint8_t *strings; /* text that the offsets in `rows` refer to */
+    const uint8_t *strings; /* memory from which the offsets in `rows` are counted */
     int decoded;
-    const char *why; /* reason why the page cannot be decoded; NULL: no error */
+    const char *why; /* reason why the page could not be decoded; NULL if there was no error */
 };
 
 int sgt_parquet_shared_new(sgt_parquet_shared **out, const sgt_parquet_page *p, uint8_t **packed,
@@ -316,7 +323,8 @@ int sgt_parquet_shared_new(sgt_parquet_shared **out, const sgt_parquet_page *p, 
 {
     const sgt_parquet_head *h = &p->head;
     sgt_parquet_shared *s = calloc(1, sizeof *s);
-    /* a damaged header may state any size, so reserve the stated size only if it is plausible */
+    /* allocate the uncompressed size that the header states only if it is plausible, because the
+     * header of a damaged page may state any size */
     const size_t likely = h->unpacked < SGT_PARQUET_LIKELY ? h->unpacked : 0;
     if (!s) return sgt_fail_memory(err, "a page");
     s->users = 1;
@@ -368,8 +376,9 @@ static const char *decode_shared(sgt_parquet_shared *s)
     return decode_page(&s->page, &s->unit, s->rows, &s->strings);
 }
 
-/* Decode a shared page, unless a thread has already done so. Return NULL, or a text that says what
- * is wrong with the page. Any number of threads may call this. */
+/* Decode the shared page s, unless a thread has already decoded it. Return NULL, or an error
+ * message if the page is damaged or memory runs out. Any number of threads may call this at the
+ * same time. */
 static const char *open_shared(sgt_parquet_shared *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -381,23 +390,27 @@ static const char *open_shared(sgt_parquet_shared *s)
 
 /* ---- strings, by encoding ----
  *
- * Each function decodes the next n > 0 strings (or numbers), and stores for each of them its offset
- * in the unit's text and its length. It returns NULL, or a text that says what is wrong with the
- * page. */
+ * Each function in the table `encodings` decodes the next n > 0 strings (or numbers) of a page. For
+ * each string, it stores in `out` the length of the string, and its offset in the text of the unit
+ * or, if the page uses a dictionary, in the text of the dictionary. It returns NULL, or an error
+ * message if it fails. */
 
 typedef struct decoder {
     const sgt_parquet_page *p;
     sgt_unit *u;
-    size_t at, end; /* range of the unit's text with the page's bytes that are not decoded yet */
-    /* Scratch memory for three arrays with one element per row:
-     * - first: definition levels
-     * - second: dictionary indices or string lengths. If a string may share a prefix with the
-     *   string before it, the length of this prefix instead
-     * - third: only with shared prefixes, the length of the string's remaining bytes */
+    /* offsets, in the unit's text, between which the page's bytes are that have not been decoded
+     * yet */
+    size_t at, end;
+    /* Temporary memory for three arrays that have one element per row:
+     * - first array: definition levels
+     * - second array: dictionary indices or, depending on the encoding, lengths of strings or of
+     *   the prefixes that strings share with the string before
+     * - third array: only if prefixes are shared, lengths of the remaining bytes of strings */
     uint32_t *numbers;
 } decoder;
 
-/* Reserve n bytes after the unit's text. The text may be moved in memory. */
+/* Make sure that n bytes can be written after the text of the unit. The text may move to a
+ * different address. Return NULL, or an error message. */
 static const char *make_room(sgt_unit *u, uint64_t n)
 {
     if (n > SGT_PARQUET_PAGE) return too_long;
@@ -441,8 +454,9 @@ static const char *read_indexed(decoder *d, sgt_parquet_string *out, size_t n)
     return NULL;
 }
 
-/* Read the lengths at d->at: store the first n of them in `out`, and add all of them to *sum.
- * Advance d->at past all of them, even if there are more than n. */
+/* Read all lengths that are stored at d->at: store the first n lengths in `out`, add all lengths to
+ * *sum, and advance d->at past them, even if there are more than n. Return NULL, or an error
+ * message. */
 static const char *read_lengths(decoder *d, uint32_t *out, size_t n, uint64_t *sum)
 {
     static const char damaged[] = "its lengths are damaged";
@@ -453,8 +467,8 @@ static const char *read_lengths(decoder *d, uint32_t *out, size_t n, uint64_t *s
     if (all.left < n) return ended;
     for (size_t i = 0; all.left; i++) {
         uint64_t number;
-        /* next_delta computes modulo 2^32, so a negative number appears as one above INT32_MAX. No
-         * length can be negative. */
+        /* only the lower 32 bits of `number` are valid (see next_delta), and a value above
+         * INT32_MAX is a negative number, which cannot be a length */
         if (next_delta(&all, &number) < 0 || (uint32_t)number > INT32_MAX) return damaged;
         if (i < n) out[i] = (uint32_t)number;
         *sum += (uint32_t)number;
@@ -476,8 +490,8 @@ static const char *read_delta_lengths(decoder *d, sgt_parquet_string *out, size_
     return why;
 }
 
-/* Read DELTA_BYTE_ARRAY: a string is stored as the length of the prefix that it shares with the
- * previous string, and the remaining bytes. */
+/* Read n strings in the encoding DELTA_BYTE_ARRAY, which stores a string as two parts: the length
+ * of the prefix that the string shares with the previous string, and the bytes after the prefix. */
 static const char *read_delta_strings(decoder *d, sgt_parquet_string *out, size_t n)
 {
     uint32_t *prefix = d->numbers + d->p->head.rows, *length = prefix + d->p->head.rows;
@@ -519,8 +533,8 @@ static const char *read_delta_numbers(decoder *d, sgt_parquet_string *out, size_
     return NULL;
 }
 
-/* Read BYTE_STREAM_SPLIT, which stores the first bytes of all numbers, then all second bytes, and
- * so on. */
+/* Read n numbers in the encoding BYTE_STREAM_SPLIT, which stores the first bytes of all numbers,
+ * followed by the second bytes of all numbers, and so on. */
 static const char *read_split_numbers(decoder *d, sgt_parquet_string *out, size_t n)
 {
     const unsigned width = sgt_parquet_width(d->p->column.type);
@@ -539,11 +553,12 @@ static const char *read_split_numbers(decoder *d, sgt_parquet_string *out, size_
 
 #define ENCODINGS 10
 
-/* Decoders, indexed by the encoding's number in parquet.thrift. */
+/* The functions that decode each encoding, indexed by the number of the encoding in
+ * parquet.thrift. */
 static const struct {
     const char *(*read)(decoder *d, sgt_parquet_string *out, size_t n);
-    /* strings: 1 if the encoding is allowed in columns of strings; numbers: 1 if it is allowed in
-     * columns of numbers */
+    /* strings: 1 if the encoding is supported in columns of strings. numbers: 1 if it is supported
+     * in columns of numbers. */
     int strings, numbers;
 } encodings[ENCODINGS] = {
     [SGT_PARQUET_PLAIN] = {read_plain, 1, 1},
@@ -560,7 +575,8 @@ int sgt_parquet_has_indices(const sgt_parquet_head *h)
     return h->encoding == SGT_PARQUET_PLAIN_DICTIONARY || h->encoding == SGT_PARQUET_RLE_DICTIONARY;
 }
 
-/* Decode the next n strings of the page with the decoder of the page's encoding. */
+/* Decode the next n strings (or numbers) of the page with the function for the page's encoding.
+ * Return NULL, or an error message. */
 static const char *read_strings(decoder *d, sgt_parquet_string *out, size_t n)
 {
     const int encoding = d->p->head.encoding, strings = d->p->column.type == SGT_PARQUET_BYTES;
@@ -573,8 +589,9 @@ static const char *read_strings(decoder *d, sgt_parquet_string *out, size_t n)
 
 /* ---- pages ---- */
 
-/* Decode all rows of the page. The next `levels` bytes are the definition levels, which show which
- * rows are null; a null row has no string. */
+/* Decode all rows of the page d->p into `rows`. The first `levels` bytes from d->at on hold the
+ * definition levels, which state which rows are null. No string is stored for a null row. Return
+ * NULL, or an error message. */
 static const char *decode_rows(decoder *d, size_t levels, sgt_parquet_string *rows)
 {
     const uint32_t least = d->p->column.levels;
@@ -594,16 +611,18 @@ static const char *decode_rows(decoder *d, size_t levels, sgt_parquet_string *ro
         there -= level[i] < least;
     }
     const char *why = read_strings(d, rows, there);
-    /* the strings are in rows[0 ... there); move them to the rows that are not null, starting with
-     * the last row so that no string is overwritten */
+    /* the strings are in the first `there` elements of `rows`: move them to the elements of the
+     * rows that are not null, starting with the last row, so that no string is overwritten before
+     * it is moved */
     for (size_t i = n; i-- > 0 && !why;)
         rows[i] = level[i] == least ? rows[--there] : (sgt_parquet_string){SGT_PARQUET_NULL, 0};
     return why;
 }
 
-/* Decompress the page and append it to the unit's text; a page that is not compressed stays where
- * it is. Set d->at and d->end to the range of the page's bytes. The first *levels of these bytes
- * hold the definition levels. */
+/* Decompress the page d->p into the memory after the text of the unit. A page that is not
+ * compressed stays where it is. Set d->at to the beginning and d->end to the end of the page's
+ * uncompressed bytes in the unit's text, and *levels to the number of bytes at d->at that hold the
+ * definition levels. Return NULL, or an error message. */
 static const char *unpack_page(decoder *d, size_t *levels)
 {
     const sgt_parquet_page *p = d->p;
@@ -638,9 +657,10 @@ static const char *unpack_page(decoder *d, size_t *levels)
     return n > d->end - d->at ? levels_end : NULL;
 }
 
-/* Decode all rows of the page. Set *strings to the text that the rows' offsets refer to. This is
- * u's text or the dictionary's text. The dictionary's text is valid as long as the page has a
- * reference to the dictionary. */
+/* Decode all rows of the page p into `rows`. Set *strings to the memory from which the offsets in
+ * `rows` are counted: the text of the unit u or, if the page uses a dictionary, the text of the
+ * dictionary. The latter is valid as long as the page has a reference to the dictionary. Return
+ * NULL, or an error message. */
 static const char *decode_page(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
                                const uint8_t **strings)
 {
@@ -654,8 +674,9 @@ static const char *decode_page(const sgt_parquet_page *p, sgt_unit *u, sgt_parqu
     return why;
 }
 
-/* Copy the strings of the `count` rows at `rows` to the end of u's text, and adjust their offsets.
- * `strings` is the text that the offsets referred to before; it is not u's text. */
+/* Copy the strings of the `count` rows at `rows` to the end of the text of the unit u, and change
+ * their offsets to offsets in this text. Before the call, the offsets are counted from `strings`,
+ * which is not the text of u. Return NULL, or an error message. */
 static const char *copy_rows(sgt_unit *u, sgt_parquet_string *rows, uint64_t count,
                              const uint8_t *strings)
 {
@@ -697,19 +718,20 @@ void sgt_parquet_pages_drop(sgt_unit *u)
     u->page_count = 0;
 }
 
-/* ---- turning rows into documents; null rows and strings that are not UTF-8 are bad ---- */
+/* ---- rows to documents ---- */
 
-/* Return 1 if all strings are valid UTF-8. The text from the first string to the last is checked at
- * once. This is possible because only ASCII bytes and strings to be checked are in it
- * (sgt_parquet_page_decode). In addition, no string may begin in the middle of a character. */
+/* Return 1 if the strings of all rows are valid UTF-8; otherwise 0. All bytes from the first string
+ * to the last are checked in one call. This is possible because the bytes between the strings are
+ * ASCII (sgt_parquet_page_decode). In addition, check that no string begins in the middle of a
+ * character. */
 static int all_valid(const sgt_unit *u, const sgt_parquet_string *rows, uint64_t count)
 {
     size_t from = SIZE_MAX, to = 0, before = SIZE_MAX;
     for (uint64_t i = 0; i < count; i++) {
         const size_t at = rows[i].at, end = at + rows[i].length;
         if (at == SGT_PARQUET_NULL || at == end) continue;
-        /* Only a string that directly follows another can begin inside a character, because any
-         * other string has ASCII before it. */
+        /* Only a string that directly follows another string can begin in the middle of a
+         * character, because the byte before any other string is ASCII. */
         if (at == before && (u->text[at] & 0xC0) == 0x80) return 0;
         if (at < from) from = at;
         if (end > to) to = end;
@@ -718,9 +740,10 @@ static int all_valid(const sgt_unit *u, const sgt_parquet_string *rows, uint64_t
     return from == SIZE_MAX || sgt_utf8_valid(u->text + from, to - from) == to - from;
 }
 
-/* Return NULL if the row is a document, or else the reason why it is bad. If its string is not
- * UTF-8, set *byte to the position of the first invalid byte, counted from 1; otherwise set *byte
- * to 0. valid: 1 if the string is known to be UTF-8. */
+/* Return NULL if the row with the string *s is a document; otherwise return the reason why the row
+ * is bad. If the string is not valid UTF-8, set *byte to the position of the first invalid byte in
+ * the string, counted from 1; otherwise set *byte to 0. valid: 1 if the string is known to be valid
+ * UTF-8. */
 static const char *bad_row(const sgt_unit *u, const sgt_parquet_string *s, int valid,
                            uint64_t *byte)
 {
@@ -741,8 +764,8 @@ int sgt_parquet_records(sgt_unit *u, const sgt_part *p, sgt_part *next, sgt_erro
     sgt_parquet_string *rows = calloc((size_t)all + 1, sizeof *rows);
     if (!rows) return sgt_fail_memory(err, "rows of a page");
     int rc = page ? sgt_parquet_page_decode(page, u, rows, f->path, err) : SGT_OK;
-    /* Count all rows of the part as bad: no readable page was found for them, or their page is
-     * damaged. */
+    /* Count all rows of the part as bad, because no readable page was found for them (`page` is
+     * NULL), or because their page is damaged and --skip-bad is set. */
     if (!page || (rc == SGT_EFORMAT && f->skip_bad)) {
         next->records = next->bad = p->end - p->offset;
         next->end = p->end;
