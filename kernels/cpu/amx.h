@@ -32,8 +32,8 @@ static inline void tile_config(void)
         uint8_t rows[16];
     } c = {.palette = 1};
     for (int i = 0; i < 8; i++) c.bytes[i] = 64, c.rows[i] = 16;
-    /* gcc 12 believes that the instruction reads only the first 8 of these 64 bytes; make it store
-     * all 64 before the load */
+    /* gcc 12 assumes that the instruction reads only the first 8 of these 64 bytes; make gcc store
+     * all 64 bytes before the instruction */
     __asm__ volatile("" : : "r"(&c) : "memory");
     _tile_loadconfig(&c);
 }
@@ -62,20 +62,21 @@ static inline void tile_config(void)
 
 enum { SIDE = 32, TILE = 1024, PAIR = 2 * TILE, BLOCK = SIDE * SIDE, BLOCK_BYTES = 4 * BLOCK };
 
-/* Return n / SIDE, rounded up: how many blocks of SIDE elements n elements fill. */
+/* Return n / SIDE, rounded up: the number of blocks of SIDE elements that n elements fill. */
 SGT_INLINE size_t units(size_t n) { return (n + SIDE - 1) / SIDE; }
 
 SGT_INLINE size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Compute one block of a matrix product, SIDE values of k per step. Step i multiplies the left pair
- * at left + i * PAIR by the right pair at right + i * right_step (in bytes). Set c (SIDE, SIDE) to
- * the sum over all steps, or add the sum to c if `add` is set. */
+/* Compute one block of a matrix product, in steps that sum over SIDE values of k each. Step i
+ * multiplies the left pair of tiles at `left` + i * PAIR by the right pair at `right` + i *
+ * right_step (in bytes). Set c (SIDE, SIDE) to the sum over all steps, or add the sum to c if `add`
+ * is set. */
 SGT_INLINE void amx_block(float *c, const char *left, const char *right, size_t right_step,
                           size_t steps, int add)
 {
     enum { LINE = SIDE * sizeof(float), LOWER = SIDE * SIDE / 2 };
-    /* gcc 12 does not know that a tile load reads memory, so make it complete all stores before the
-     * load */
+    /* gcc 12 does not know that a tile load reads memory, so make gcc complete all stores before
+     * the loads */
     __asm__ volatile("" : : : "memory");
     if (add) {
         tile_load(0, c, LINE);
@@ -141,8 +142,8 @@ SGT_INLINE __m512i amx_pair(vf a, vf b)
     return _mm512_permutexvar_epi16(in_turn, halves);
 }
 
-/* Round two vectors of floats to bfloat16 and join them: the first 16 elements of the result come
- * from a, the last 16 from b. */
+/* Round two vectors of floats to bfloat16 and concatenate them: the first 16 elements of the result
+ * come from a, the last 16 from b. */
 SGT_INLINE __m512i amx_along(vf a, vf b) { return (__m512i)_mm512_cvtne2ps_pbh(b, a); }
 
 SGT_INLINE void amx_put(char *p, __m512i x) { _mm512_storeu_si512(p, x); }
@@ -150,8 +151,8 @@ SGT_INLINE void amx_stream(char *p, __m512i x) { _mm512_stream_si512((__m512i *)
 
 /* ---- packing ---- */
 
-/* Pack the matrix x (rows, k), at most 32 by 32, as a left pair of tiles. Successive rows of x
- * begin `ld` elements apart. */
+/* Pack the matrix x (rows, k), at most 32 by 32, as a left pair: two tiles that are the left
+ * operand of a matrix product. Successive rows of x begin `ld` elements apart. */
 SGT_INLINE void amx_pack_rows(char *out, const uint16_t *x, size_t ld, size_t rows, size_t k)
 {
     for (size_t i = 0; i < SIDE; i++)
@@ -168,8 +169,8 @@ SGT_INLINE void amx_put_transposed(char *out, __m512i group[W])
     for (int i = 0; i < W; i++) amx_put(out + i * 64, (__m512i)v[i]);
 }
 
-/* Pack a right pair of tiles whose columns are rows of x: `rows` rows of k elements each, at most
- * 32 by 32. Rows of x are `ld` elements apart. */
+/* Pack the transpose of the matrix x (rows, k), at most 32 by 32, as a right pair: two tiles that
+ * are the right operand of a matrix product. Successive rows of x begin `ld` elements apart. */
 SGT_INLINE void amx_pack_transposed(char *out, const uint16_t *x, size_t ld, size_t rows, size_t k)
 {
     for (size_t i = 0; i < SIDE; i += W) {
@@ -180,8 +181,8 @@ SGT_INLINE void amx_pack_transposed(char *out, const uint16_t *x, size_t ld, siz
     }
 }
 
-/* Pack a left pair of tiles whose rows are columns of x. x has k rows and `columns` columns, at
- * most 32 by 32. Rows of x are `ld` elements apart. */
+/* Pack the transpose of the matrix x (k, columns), at most 32 by 32, as a left pair: two tiles that
+ * are the left operand of a matrix product. Successive rows of x begin `ld` elements apart. */
 SGT_INLINE void amx_pack_columns(char *out, const uint16_t *x, size_t ld, size_t k, size_t columns)
 {
     const __m512i low = vturns_low(), high = vturns_high();
@@ -197,8 +198,9 @@ SGT_INLINE void amx_pack_columns(char *out, const uint16_t *x, size_t ld, size_t
     amx_put_transposed(out + TILE, lower);
 }
 
-/* Pack a float matrix x (k, columns), at most 32 by 32, as a right pair. Row i is multiplied by
- * factor[i] and then rounded to bfloat16. Rows of x are `ld` floats apart. */
+/* Pack a float matrix x (k, columns), at most 32 by 32, as a right pair: two tiles that are the
+ * right operand of a matrix product. Row i is multiplied by factor[i] and then rounded to bfloat16.
+ * Successive rows of x begin `ld` floats apart. */
 SGT_INLINE void amx_pack_factored(char *out, const float *x, size_t ld, const float *factor,
                                   size_t k, size_t columns)
 {
@@ -211,8 +213,9 @@ SGT_INLINE void amx_pack_factored(char *out, const float *x, size_t ld, const fl
         }
 }
 
-/* Repack a matrix (32, 32) from a right pair into a left pair. A right pair is for matrix products
- * that sum over the rows of the matrix, a left pair for those that sum over its columns. */
+/* Repack a matrix (32, 32) from a right pair of tiles into a left pair. As a right pair, it is the
+ * right operand of matrix products that sum over its rows. As a left pair, it is the left operand
+ * of matrix products that sum over its columns. */
 SGT_INLINE void amx_right_to_left(char *out, const char *right)
 {
     const __m512i even = amx_even(), odd = amx_odd();

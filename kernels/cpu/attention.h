@@ -9,8 +9,9 @@
  *
  * As in product.h, a group is the 4 bytes that a vector lane multiplies in one step: 1 float or,
  * with SGT_FOR_bf16, 2 bfloat16 numbers, which are successive terms of the sum. If a matrix product
- * sums along the rows of an operand, the two are neighbours in a row. If it sums down the columns,
- * they are neighbours in a column. With floats, one packed array serves both.
+ * sums along the rows of an operand, the two numbers of a group are neighbours in a row. If it sums
+ * down the columns, the two numbers are neighbours in a column. With floats, one packed array
+ * serves both kinds of products.
  *
  * These parts of the computation are skipped:
  *   - blocks above the diagonal
@@ -26,8 +27,7 @@ enum { BLOCK = 64, ROWS = 4, TILE_VECTORS = W == 16 ? 4 : 2 };
 
 SGT_INLINE size_t attention_round(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
-/* ---- groups: 1 float or 2 bfloat16 numbers, the 4 bytes that a lane multiplies in one step
- * ---- */
+/* ---- groups: 4 bytes (1 float or 2 bfloat16) that a vector lane multiplies in one step ---- */
 
 #if SGT_FOR_bf16
 enum { GROUP = 2 };
@@ -42,8 +42,8 @@ SGT_INLINE vf group_along(vf low, vf high)
 {
     return _mm512_castsi512_ps((__m512i)_mm512_cvtne2ps_pbh(high, low));
 }
-/* Round W floats of each of two rows to bfloat16. Group i of the result holds column i of both
- * rows. */
+/* Round W floats of each of two successive rows to bfloat16. Lane i of the result holds the
+ * elements of both rows in column i. */
 SGT_INLINE vf group_down(vf first, vf second) { return vpair_bf16(first, second); }
 #else
 enum { GROUP = 1 };
@@ -113,9 +113,9 @@ SGT_INLINE void product_rows(float *c, size_t ldc, const float *a, size_t a_row,
 
 /* ---- packing ---- */
 
-/* Pack x (rows, D) for matrix products that sum along its rows: each 4 bytes of `out` hold GROUP
- * neighbours in a row. `out` has the shape (rows rounded up to a multiple of ROWS, width/GROUP) and
- * is padded with zeros. */
+/* Pack x (rows, D) for matrix products that sum along its rows: each 4-byte element of `out` holds
+ * GROUP successive elements of a row of x. `out` has the shape (rows rounded up to a multiple of
+ * ROWS, width/GROUP) and is padded with zeros. */
 static void pack_along(float *out, size_t width, const float *x, size_t ld, size_t rows, size_t D)
 {
     for (size_t i = 0; i < rows; i++)
@@ -125,9 +125,9 @@ static void pack_along(float *out, size_t width, const float *x, size_t ld, size
            (attention_round(rows, ROWS) - rows) * width / GROUP * sizeof *out);
 }
 
-/* Pack x (rows, D) for matrix products that sum down its columns: each 4 bytes of `out` hold GROUP
- * neighbours in a column. `out` has the shape ((rows rounded up to a multiple of ROWS)/GROUP,
- * width) and is padded with zeros. */
+/* Pack x (rows, D) for matrix products that sum down its columns: each 4-byte element of `out`
+ * holds GROUP successive elements of a column of x. `out` has the shape ((rows rounded up to a
+ * multiple of ROWS)/GROUP, width) and is padded with zeros. */
 static void pack_down(float *out, size_t width, const float *x, size_t ld, size_t rows, size_t D)
 {
     for (size_t i = 0; i < attention_round(rows, ROWS); i += GROUP)
@@ -281,7 +281,8 @@ SGT_INLINE float online_softmax(float *s, float scale, size_t masked, size_t n, 
         vstore(s + j, e);
         total += e;
     }
-    /* the factor is also 1 for the first block, because nothing has been summed yet */
+    /* the factor is also 1 for a query's first block of keys, because nothing has been summed
+     * yet */
     float shrink = m > *max && *sum > 0 ? (float)exp((double)*max - m) : 1;
     *sum = *sum * shrink + vtotal(total);
     *max = m;
@@ -367,19 +368,19 @@ static void attention(float *out, size_t ld_out, float *lse, const float *q, con
 
 /* ---- backward ---- */
 
-/* Return whether query i sees no key but its own. Then its probability is 1, whatever its score, so
- * the score's gradient is exactly 0. The general formula would give a tiny rounding error instead.
- * AdamW divides gradients by their size, so it would turn even a tiny error into a step of size
- * lr. */
+/* Return whether query i sees only its own key. In this case, the only probability is 1, whatever
+ * the score, so the gradient of the score is exactly 0. The general formula would give a tiny
+ * rounding error instead. AdamW divides gradients by their size, so it would turn even a tiny error
+ * into a step of size lr. */
 SGT_INLINE int attention_sees_itself(const attention_parts *a, size_t i)
 {
     return i < a->T && i == (a->start ? (size_t)a->start[i] : 0);
 }
 
-/* Replace the scores s by f P, and dp by dS = P (f dP - delta), where P = exp(scale s - lse) and f
- * are the dropout factors. A call processes ROWS queries, from row r0 of the block of queries at i0
- * on, and the keys of the block at j0, from index `from` in the block on. Both results are 0 for
- * keys that a query does not see: later keys, and keys before its document. */
+/* Replace the scores s with f P, and dp with dS = P (f dP - delta), where P = exp(scale s - lse)
+ * and f are the dropout factors. A call processes queries i0 + r0 .. i0 + r0 + ROWS - 1 and keys j0
+ * + `from` .. j0 + `padded` - 1. Both results are 0 for keys that a query does not see: later keys,
+ * and keys before the query's document. */
 SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, size_t j0,
                                 size_t from, size_t padded)
 {
@@ -421,13 +422,14 @@ SGT_INLINE void group_scores(const attention_parts *a, size_t r0, size_t from, s
     }
 }
 
-/* Add to dq, dk and dv what the block of queries at i0 and the block of keys at j0 contribute.
- * Queries that see none of these keys are skipped. They are the last ones of the block, because the
- * start of a query's document never decreases.
+/* Add the contributions of the block of queries at i0 and the block of keys at j0 to dq, dk and dv.
+ * Queries that see none of these keys are skipped. These are the last queries of the block, because
+ * a later query's document never begins earlier.
  *
- * The first loop computes ROWS queries at a time. If it meets ROWS queries that see none of the
- * keys, it ends and sets `rows` to the number of queries before them. In the second loop, `last` is
- * one past the last query that sees any of keys c0 .. c0 + ROWS - 1. */
+ * The first loop computes ROWS queries at a time. If it reaches ROWS queries that see none of the
+ * keys, the loop ends and sets `rows` to the number of queries before these. In the second loop,
+ * `last` is the number of the block's queries up to and including the last one that sees any of the
+ * keys c0 .. c0 + ROWS - 1. */
 static void backward_block(const attention_parts *a, size_t i0, size_t rows, size_t j0, size_t keys)
 {
     int diagonal = i0 == j0;

@@ -45,22 +45,29 @@ typedef struct attention_parts {
     /* blocks: T / SIDE, rounded up, the number of blocks of SIDE positions; deep: D / SIDE, rounded
      * up, the number of blocks of SIDE channels */
     size_t T, D, blocks, deep;
-    /* (blocks, deep) left pairs whose rows are keys; products sum over channels */
+    /* k and v as (blocks, deep) left pairs of tiles whose rows are keys, for products that sum over
+     * channels */
     char *k_left, *v_left;
-    /* (blocks, deep) right pairs whose columns are queries; products sum over channels. o_right
-     * holds dout. */
+    /* q and dout as (blocks, deep) right pairs of tiles whose columns are queries, for products
+     * that sum over channels */
     char *q_right, *o_right;
-    /* (deep, blocks) left pairs whose rows are channels; products sum over keys */
+    /* k and v as (deep, blocks) left pairs of tiles whose rows are channels, for products that sum
+     * over keys */
     char *k_across, *v_across;
-    /* (deep, blocks) right pairs whose columns are channels; products sum over queries */
+    /* q and dout as (deep, blocks) right pairs of tiles whose columns are channels, for products
+     * that sum over queries */
     char *q_down, *o_down;
-    char *p, *ds;   /* (AROUND keys, AROUND queries) left pairs; products sum over queries */
-    char *ds_right; /* (AROUND queries, AROUND keys) right pairs; products sum over keys */
+    /* P' and dS' as (AROUND keys, AROUND queries) left pairs of tiles, for products that sum over
+     * queries */
+    char *p, *ds;
+    /* dS' as (AROUND queries, AROUND keys) right pairs of tiles, for products that sum over keys */
+    char *ds_right;
     /* s: transposed scores of one block of queries and up to CHUNK blocks of keys; dp: transposed
      * gradients of the probabilities, for one block of queries and one block of keys */
     float *s, *dp;
-    /* (blocks, deep) blocks: the gradient dQ', transposed. The forward pass uses the first `deep`
-     * blocks for the output O' of a block of queries, transposed. */
+    /* dQ', the transposed gradient of q, as (blocks, deep) blocks of SIDE x SIDE floats. In the
+     * forward pass, the first `deep` blocks hold O', the transposed output of one block of
+     * queries. */
     float *dq;
     float *dk, *dv; /* (AROUND, deep) blocks */
     /* arrays of blocks * SIDE floats, one for each query i, and 0 for queries past T: lse is the
@@ -143,7 +150,7 @@ SGT_INLINE void attention_pack_pair(char *out, int how, const float *x, size_t l
 }
 
 /* Pack all of x (T, D) into pairs: (blocks, deep) pairs if `how` is LEFT or RIGHT, or (deep,
- * blocks) pairs for the two _ACROSS ways. */
+ * blocks) pairs if it is LEFT_ACROSS or RIGHT_ACROSS. */
 SGT_INLINE void attention_pack(const attention_parts *a, char *out, int how, const float *x,
                                size_t ld)
 {
@@ -192,8 +199,9 @@ SGT_INLINE int attention_sees_all(const attention_parts *a, size_t b, size_t v)
     return v < b && (!a->start || (size_t)a->start[last] <= v * SIDE);
 }
 
-/* Return the indexes and first keys of W queries, from index `query` on. If a query is past T,
- * which happens in the last block, treat it as part of the last query's document. */
+/* Return the indexes of the W queries `query` .. `query` + W - 1, and the first key that each of
+ * them sees. Queries past T, which exist in the last block, count as part of the last query's
+ * document. */
 SGT_INLINE attention_lanes attention_lanes_from(const attention_parts *a, size_t query)
 {
     int32_t start[W] = {0};
@@ -213,17 +221,17 @@ SGT_INLINE __mmask16 attention_visible(const attention_lanes *l, size_t key)
     return _mm512_cmple_epi32_mask(l->start, k) & _mm512_cmple_epi32_mask(k, l->query);
 }
 
-/* Return a mask of the queries that see more than their own key. If a query sees only its own key,
- * its probability is 1, whatever its score, so the score's gradient is exactly 0. The general
- * formula would give the tiny rounding error of dP - delta instead. AdamW divides gradients by
- * their size, so it would turn even a tiny error into a step of size lr. */
+/* Return a mask of the queries that see more than their own key. For a query that sees only its own
+ * key, the only probability is 1, whatever the score, so the gradient of the score is exactly 0.
+ * The general formula would give the tiny rounding error of dP - delta instead. AdamW divides
+ * gradients by their size, so it would turn even a tiny error into a step of size lr. */
 SGT_INLINE __mmask16 attention_not_alone(const attention_lanes *l)
 {
     return _mm512_cmplt_epi32_mask(l->start, l->query);
 }
 
-/* Write the dropout factors of keys key .. key + 3, for W queries from index `query` on. The
- * compiler vectorizes the loop over queries. */
+/* Set factor[i][l] to the dropout factor of key `key` + i for query `query` + l. The compiler
+ * vectorizes the loop over queries. */
 static void attention_factors(float factor[4][W], const attention_parts *a, size_t query,
                               size_t key)
 {
@@ -248,9 +256,10 @@ typedef struct attention_row {
 } attention_row;
 
 /* Convert the scores of W queries against key blocks v .. v + count - 1 to probabilities, apply
- * dropout, and write them to `out` as right pairs. The caller must divide by the probabilities' sum
- * at the end. If a query's maximum has grown, its earlier sums are relative to a lower maximum.
- * Return the factors by which the caller must multiply these sums. */
+ * dropout, and write them to `out` as right pairs. The probabilities are not yet divided by their
+ * sum, which the caller must do at the end. Return the factors by which the caller must multiply
+ * its earlier sums. The factor of a query is below 1 if the query's maximum has grown, because the
+ * earlier sums are relative to the old maximum. */
 SGT_INLINE vf attention_softmax(const attention_parts *a, attention_row *r, size_t b, size_t half,
                                 size_t v, size_t count, char *out)
 {
@@ -342,8 +351,8 @@ static void attention(float *out, size_t ld_out, float *lse, const float *q, con
 /* ---- backward ---- */
 
 /* Take the W queries in half `half` (0 or 1) of query block b, and the keys of block v. Replace
- * their transposed scores S' by f P', and dP' by dS' = P' (f dP' - delta), where f are the dropout
- * factors. Also pack dS' into the right pair for dQ'. */
+ * their transposed scores S' with f P', and dP' with dS' = P' (f dP' - delta), where f are the
+ * dropout factors. Also pack dS' into the right pair for dQ'. */
 SGT_INLINE void attention_score_lanes(const attention_parts *a, size_t b, size_t half, size_t v,
                                       char *ds_right)
 {
@@ -387,14 +396,14 @@ static void attention_scores(const attention_parts *a, size_t v, size_t vi, size
     }
 }
 
-/* Add to the gradients dq, dk and dv what query blocks b0 .. b0 + AROUND - 1 and key blocks v0 ..
- * v0 + AROUND - 1 contribute. */
+/* Add the contributions of query blocks b0 .. b0 + AROUND - 1 and key blocks v0 .. v0 + AROUND - 1
+ * to the gradients dq, dk and dv. */
 static void attention_around(const attention_parts *a, size_t v0, size_t b0)
 {
     size_t keys = a->blocks - v0 < AROUND ? a->blocks - v0 : AROUND,
            queries = a->blocks - b0 < AROUND ? a->blocks - b0 : AROUND;
-    /* Which query blocks see which key blocks. bi counts query blocks from b0, vi key blocks from
-     * v0.
+    /* Ranges that tell which query blocks see which key blocks. bi counts query blocks from b0 on,
+     * vi counts key blocks from v0 on.
      *   - Query block bi sees key blocks from[bi] .. to[bi] - 1.
      *   - Key block vi is seen by query blocks first[vi] .. past[vi] - 1. */
     size_t from[AROUND], to[AROUND], first[AROUND] = {0}, past[AROUND] = {0};

@@ -16,8 +16,8 @@ struct sgt_gemm {
     size_t block_m, block_n;   /* size of a whole block */
     size_t blocks_m, blocks_n; /* number of blocks in each direction */
     int threads;
-    /* for each unit of C (see product.h), the sum of squares of its elements; NULL if not
-     * requested */
+    /* sum of the squares of the elements of each unit (smallest possible block, see product.h) of
+     * C; NULL if the caller does not need it */
     double *squares;
     size_t units;
 };
@@ -38,8 +38,9 @@ size_t sgt_gemm_scratch(int threads)
 }
 
 /* Estimate the cost of a matrix product if C is cut into blocks of `rows` x `columns`, in cycles
- * per step along k. This is the cost of all blocks that the busiest thread computes. A tenth of a
- * block's cost is added for the time in which threads that finish early wait for the last one. */
+ * per step along k. The estimate is the cost of all blocks that the busiest thread computes, plus a
+ * tenth of a block's cost for the time in which threads that finish early wait for the last
+ * thread. */
 static double cost_of(const sgt_gemm *g, size_t rows, size_t columns)
 {
     const sgt_gemm_shape *s = &g->s;
@@ -78,8 +79,8 @@ static void run_block(const sgt_gemm *g, size_t block, const void *a, const void
     const sgt_gemm_shape *s = &g->s;
     const sgt_product *own = g->own;
     size_t i = block / g->blocks_n * g->block_m, j = block % g->blocks_n * g->block_n;
-    /* Number of units side by side in C. A unit is the smallest possible block (product.h).
-     * g->squares has one entry for each unit, one row of units after the other. */
+    /* Number of units in a row of units of C. A unit is the smallest possible block (product.h).
+     * g->squares has one element for each unit, one row of units after the other. */
     size_t across = (s->n + own->columns - 1) / own->columns;
     double *squares = g->squares ? g->squares + i / own->rows * across + j / own->columns : NULL;
     own->run(s, a, b, bias, c, i, s->m - i < g->block_m ? s->m - i : g->block_m, j,

@@ -78,8 +78,8 @@ static void put(const sgt_softmax *s, int bf16, size_t at, float x)
     else ((float *)s->e)[at] = x;
 }
 
-/* Return whether no logit of row i is larger than the target's. Call it when all parts are
- * computed. */
+/* Return whether no logit of row i is larger than the logit of the row's target. All parts of the
+ * logits must have been computed. */
 static int is_greedy(const sgt_softmax *s, size_t i)
 {
     float max = -INFINITY;
@@ -88,9 +88,9 @@ static int is_greedy(const sgt_softmax *s, size_t i)
     return s->at_target[i] >= max;
 }
 
-/* Complete row i once all parts are computed, and return its loss. Set the row's factor in each
- * part, so that factor times e is the gradient of the logits. Subtract 1 from the probability of
- * the target.
+/* Complete row i when all parts of its logits have been computed, and return its loss. Set the
+ * row's factor in each part, so that factor times e is the gradient of the logits. For the target,
+ * subtract 1 from its probability in e.
  *
  * Exception: if the largest logit of the target's part is more than 60 below the largest logit of
  * the row, the part's probabilities are negligible (below e^-60). The part's entries of e then

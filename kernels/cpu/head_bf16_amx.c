@@ -48,8 +48,8 @@
 
 enum {
     COLUMNS = 512, /* maximum number of columns of x that a task for dx or dw computes */
-    /* number of steps, of 32 rows of x each, after which a task for dw stores its sums from the
-     * tiles to memory and continues with the next block of dw */
+    /* number of steps (of 32 rows of x each) after which a task for dw stores the sums in the tiles
+     * to memory and continues with the next block of dw */
     STEPS = 16,
     STEPS_BYTES = STEPS * PAIR
 };
@@ -67,22 +67,24 @@ typedef struct head {
     const float *x32;
     const uint16_t *x, *w;
     const int32_t *targets;
-    /* (words, line) right pairs of e: a pair's columns are rows of x; products sum over columns of
-     * the logits */
+    /* e, the exponentials of the logits, as (words, line) right pairs of tiles whose columns are
+     * rows of x, for products that sum over columns of the logits */
     char *e;
-    /* (rows, deep) right pairs of x: a pair's columns are rows of x; products sum over channels */
+    /* x as (rows, deep) right pairs of tiles whose columns are rows of x, for products that sum
+     * over channels */
     char *xt;
-    /* (deep, rows) right pairs of the rows of x, multiplied by their factors; products, which give
-     * dw, sum over rows of x. These pairs reuse the memory of xt when xt is no longer needed. */
+    /* x, with each row multiplied by its factor, as (deep, rows) right pairs of tiles, for the
+     * product that gives dw, which sums over rows of x. These pairs reuse the memory of xt when xt
+     * is no longer needed. */
     char *fx;
-    /* (rows, deep) blocks of SIDE x SIDE floats, in which dx' is summed: the transposed gradient of
-     * x. In a block, rows are channels and columns are rows of x. */
+    /* dx', the transposed gradient of x, as (rows, deep) blocks of SIDE x SIDE floats, in which its
+     * terms are added up. In a block, rows are channels and columns are rows of x. */
     float *dxt;
     float *subtracted, *largest, *sum, *factor; /* (parts, lanes) */
     /* arrays of `lanes` floats, one for each row of x:
      *   reference  value r_i that is subtracted from the row's logits (see the top of this file)
      *   at_target  logit of the row's target
-     *   common     the row's factor in all parts that are not mixed */
+     *   common     the row's factor in all parts that are not mixed (see `mixed`) */
     float *reference, *at_target, *common;
     double *squares; /* sum of squares of dw for each task */
     /* array of `parts` flags: 1 if the part is mixed, that is, if its factor differs from `common`
@@ -113,19 +115,19 @@ enum {
     PART_BYTES = 1 << 20 /* maximum size in bytes of a part's packed weights: half of an L2 cache */
 };
 
-/* If a logit exceeds the reference r_i of its row by more than this, its part uses its own maximum
- * in that row instead of r_i, and is called mixed. */
+/* If a logit exceeds the reference r_i of its row by more than ABOVE, the part (range of columns)
+ * that contains it uses its own maximum in that row instead of r_i, and is called mixed. */
 #define ABOVE 30.0f
 
-/* Return the number of columns in a part, which is a multiple of SIDE. */
+/* Return the number of columns in a part of the logits, which is a multiple of SIDE. */
 static size_t part_of(size_t deep)
 {
     size_t fit = PART_BYTES / (deep * PAIR) * SIDE;
     return fit < SIDE ? SIDE : least(fit, PART);
 }
 
-/* Return the size in bytes of one thread's scratch memory: the largest that it needs for logits, dx
- * or dw. */
+/* Return the size in bytes of one thread's scratch memory: the maximum of the sizes that the
+ * logits, dx and dw need. */
 static size_t scratch_of(const head *r)
 {
     size_t wide = least(r->deep, COLUMNS / SIDE);
@@ -166,9 +168,10 @@ size_t sgt_head_bf16_amx_memory(const sgt_head *h)
 
 /* ---- logits and softmax ---- */
 
-/* Pack row block b (SIDE rows of x) as right pairs for the logits. Set the references of its rows
- * to -infinity until the first part replaces them. For rows past n, and rows whose target is
- * ignored, set them to +infinity: e is then 0 in all parts. */
+/* Pack row block b (SIDE rows of x) as right pairs of tiles for the product that gives the logits.
+ * Set the reference value of each row to -infinity, which the first part of the logits will
+ * replace. For rows past n and rows whose target is ignored, set the reference value to +infinity
+ * instead, so that e is 0 in all parts. */
 static void prepare_rows(const head *r, size_t b)
 {
     size_t i0 = b * SIDE, rows = least(SIDE, r->n - i0);
@@ -222,7 +225,7 @@ static void exp_lanes(const head *r, const float *logits, size_t p, size_t colum
     vstore(r->sum + at, total[0] + total[1]);
 }
 
-/* Pack the rows of w that part p needs into `w`, as left pairs. */
+/* Pack the rows of w that belong to part p of the logits into `w`, as left pairs of tiles. */
 static void pack_part(const head *r, char *w, size_t p)
 {
     size_t columns = columns_of(r, p), j0 = p * r->part;
@@ -313,9 +316,9 @@ static void subtract_one(const head *r, size_t i, double max, double sum, double
     sgt_kernels_cpu()->to_bf16(number_of_e(r, i, target), &x, 1);
 }
 
-/* Complete row i once all parts are computed, and return its loss. Set the row's factor in each
- * part, so that factor times e is the gradient of the logits. Subtract 1 from the target's
- * probability. */
+/* Complete row i when all parts of its logits have been computed, and return its loss. Set the
+ * row's factor in each part, so that factor times e is the gradient of the logits. For the target,
+ * subtract 1 from its probability in e. */
 static float finish_row(const head *r, size_t i, double scale)
 {
     size_t lanes = r->lanes;
@@ -359,9 +362,9 @@ static void add_part(const head *r, size_t p, const char *left, size_t b, size_t
     }
 }
 
-/* Add the terms of all parts of one kind to dx': of the mixed parts (which have their own factors)
- * if `mixed` is 1, of the other parts if it is 0. Compute row blocks b0 .. b0 + rows - 1 and column
- * blocks c0 .. c0 + wide - 1, where a block has SIDE rows or columns. */
+/* Add the terms of some parts of the logits to dx': if `mixed` is 1, those of the mixed parts,
+ * which have their own factors; if `mixed` is 0, those of all other parts. Compute row blocks b0 ..
+ * b0 + rows - 1 and column blocks c0 .. c0 + wide - 1, where a block has SIDE rows or columns. */
 static void add_parts(const head *r, int mixed, size_t b0, size_t rows, size_t c0, size_t wide)
 {
     char *left = own_scratch(r);

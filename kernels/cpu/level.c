@@ -2,7 +2,7 @@
  * and compiled once for each CPU level (plain C, AVX2, AVX-512). For AVX-512 they are compiled
  * twice more: with attention's matrix products in bfloat16 (SGT_FOR_bf16) and in AMX tiles
  * (SGT_FOR_amx). Everything but the table is static, so that the linker cannot replace code for one
- * level by code for another. */
+ * level with code for another. */
 #ifndef SGT_NAME
 #define SGT_NAME(f) f##_plain
 #define SGT_LEVEL "plain"
@@ -567,8 +567,8 @@ SGT_INLINE void dots_step(vf sum[DOT_ROWS][DOT_COLUMNS], const float *x, const v
     }
 }
 
-/* Compute out (rows, columns) = x (rows, k) w' + bias. Prefetch the next tile's weights, whose
- * address is `ahead`, unless it is NULL. Every call passes constants as `rows`, `columns` and
+/* Compute out (rows, columns) = x (rows, k) w' + bias. Unless `ahead` is NULL, prefetch the next
+ * tile's weights, which begin at this address. Every call passes constants as `rows`, `columns` and
  * `bf16`, so that the compiler unrolls the loops. */
 SGT_INLINE void dots_tile(float *out, size_t ld_out, const float *x, const void *w,
                           const float *bias, size_t k, const char *ahead, int rows, int columns,
@@ -590,8 +590,8 @@ SGT_INLINE void dots_tile(float *out, size_t ld_out, const float *x, const void 
 }
 
 /* Compute the first `columns` columns of the output: multiply all n rows of x by the first
- * `columns` rows of w. While doing so, prefetch the weights for the next columns, whose address is
- * `ahead`, unless it is NULL. */
+ * `columns` rows of w. Unless `ahead` is NULL, also prefetch the weights for the next columns,
+ * which begin at this address. */
 SGT_INLINE void dots_columns(float *out, size_t ld_out, const float *x, const void *w,
                              const float *bias, size_t n, size_t k, const char *ahead, int columns,
                              int bf16)
@@ -663,8 +663,8 @@ static void attend(float *out, const float *q, const float *k, const float *v, s
 
 /* ---- the loss of a softmax classifier ---- */
 
-/* Compute softmax, loss and gradient of one row of logits before the next row is read. A row has
- * 200 KB for GPT-2's vocabulary, so it stays in the L2 cache while several passes read it. */
+/* Compute softmax, loss and gradient of one row of logits before the next row is read. With GPT-2's
+ * vocabulary, a row takes 200 KB, so the row stays in the L2 cache while several passes read it. */
 
 /* The exponentials of a row are summed in float in blocks of this length, and the blocks' sums in
  * double. A single float sum over the vocabulary would lose more digits. */
@@ -721,8 +721,8 @@ static void cross_entropy(float *logits, float *loss, const int32_t *targets, si
  * bfloat16 copy of the parameters that matrix products read. Prefetch instructions did not make it
  * faster on a Zen 4 (check-kernels --bench --kernel adamw). */
 
-/* Number of parameters that are updated before their new values are copied to bfloat16. They are
- * few, so that they are still in the L1 cache when they are copied. */
+/* Number of parameters that are updated before their new values are copied to bfloat16. The number
+ * is small, so that the new values are still in the L1 cache when they are copied. */
 enum { COPIED_FLOATS = 64 };
 
 typedef struct adamw_factors {
@@ -797,8 +797,8 @@ static void adamw_bf16(float *p, uint16_t *m, uint16_t *v, const float *g, size_
         uint64_t element = r->first + i, left = UINT64_C(0x100000000) - (uint32_t)element;
         if (!(uint32_t)element) key = sgt_moments_key(r->seed, r->draw, element);
         part = n - i < COPIED_FLOATS ? n - i : COPIED_FLOATS;
-        /* End this part before the next multiple of 2^32. The elements from there on need a new
-         * key, because a key is valid for 2^32 successive elements. */
+        /* Stop before the next element whose number is a multiple of 2^32. Elements from that one
+         * on need a new key, because a key is valid for 2^32 successive elements. */
         if (part > left) part = left;
         widen_moments(m1, m + i, part);
         widen_moments(v1, v + i, part);

@@ -9,7 +9,7 @@ extern const sgt_kernels sgt_table_plain;
 extern const sgt_kernels sgt_table_avx2;        /* x86-64 only */
 extern const sgt_kernels sgt_table_avx512;      /* x86-64 only */
 extern const sgt_kernels sgt_table_bf16_avx512; /* x86-64 only; attention in bfloat16 */
-extern const sgt_kernels sgt_table_amx;         /* x86-64 only; attention uses AMX tiles */
+extern const sgt_kernels sgt_table_amx; /* exists only on x86-64; its attention uses AMX tiles */
 
 /* The head in AMX tiles. The arguments are those of sgt_head_memory and sgt_head_run. head.c calls
  * these functions if the CPU has AMX. */

@@ -23,7 +23,7 @@ struct sgt_muon {
     float *x, *y;        /* (rows, columns) */
     float *a, *b;        /* (n, n) */
     uint16_t *x16, *a16; /* bfloat16 copies for matrix products: x16 of x, a16 of a or b */
-    double *squares;     /* sum of squares for each PIECE elements of x */
+    double *squares;     /* sums of the squares of x, one sum for every PIECE successive elements */
 };
 
 static size_t pieces_of(size_t n) { return (n + PIECE - 1) / PIECE; }

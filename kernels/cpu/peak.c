@@ -15,8 +15,8 @@
  * timed */
 #define SPEND 10e-3
 #define SPEND_MOST 100e-3 /* maximum measuring time in seconds */
-/* maximum ratio of a core's second-shortest time for the product to its shortest; if the ratio is
- * higher, other programs are assumed to have disturbed the core */
+/* Maximum ratio of the second-shortest to the shortest time that a thread has measured. A higher
+ * ratio is taken to mean that other programs have disturbed the thread. */
 #define CLOSE 1.05
 
 enum {
@@ -24,9 +24,9 @@ enum {
     ROUGHLY = 512 << 10 /* size in bytes assumed for an L2 cache of unknown size */
 };
 
-/* State of a measurement. Each thread multiplies its own square matrices A and B. These, their
- * product and the packed copy of B fit in the thread's L2 cache. Only a thread's fastest run
- * counts, because other programs may have slowed down the rest. */
+/* State of a measurement. Each thread multiplies two square matrices of its own, A and B. A, B,
+ * their product and the packed copy of B fit in the thread's L2 cache. Only the fastest run of each
+ * thread counts, because other programs can slow down a run. */
 typedef struct peak {
     const sgt_product *own;
     sgt_gemm_shape s;
@@ -35,7 +35,7 @@ typedef struct peak {
     size_t scratch, operand, each;
     char *memory; /* (threads, each) */
     int done;     /* number of threads whose measurement is complete */
-    double speed; /* sum of the speeds of these threads, in matrix products per second */
+    double speed; /* sum of the speeds of all threads, in matrix products per second */
 } peak;
 
 /* Times of one thread's products in seconds: the fastest, the second fastest, and the sum of
@@ -78,7 +78,7 @@ static void multiply(const peak *p)
     p->own->run(&p->s, a, a + p->operand, NULL, c, 0, p->s.m, 0, p->s.n, NULL, NULL, 0, own);
 }
 
-/* Time one product. Ignore a time that is not positive, because the clock may be set back. */
+/* Time one product. Ignore a time that is not positive, which occurs if the clock is set back. */
 static void time_one(const peak *p, times *t)
 {
     double from = sgt_now();

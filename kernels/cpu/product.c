@@ -67,8 +67,8 @@ SGT_INLINE group_vector load_elements(const char *p, size_t n)
  * non-temporal stores */
 enum { WRITE, ADD, STREAM };
 
-/* What happens to the sums of a tile when they are complete: each row is multiplied by its factor,
- * the bias is added, and the result is stored at `c` in the way that `how` names. `factor` and
+/* Description of what to do with the complete sums of a tile: multiply each row by its element of
+ * `factor`, add `bias`, and store the result at `c` in the way that `how` names. `factor` and
  * `bias` may be NULL. Unless `squares` is NULL, the sum of squares of the stored elements is added
  * to *squares. */
 typedef struct tile_end {
@@ -208,9 +208,9 @@ static void pack_factored(char *out, const sgt_gemm_shape *s, const float *at, c
 /* Pack a B that is stored (n, k), which must be transposed. Blocks of W rows by W groups are
  * transposed in registers. b points to column 0 of the first row to be packed.
  *
- * All groups of W rows are packed before the next W rows. If all 64 rows of a panel were read
- * together, their cache lines would evict each other from the L1 cache, because row strides are
- * often near a power of two. */
+ * All groups of W rows are packed before the next W rows, because the cache lines of all 64 rows of
+ * a panel, read together, would evict each other from the L1 cache: row strides are often near a
+ * power of two. */
 static void pack_along(char *out, const sgt_gemm_shape *s, const char *b, size_t columns, size_t p0,
                        size_t groups)
 {
@@ -339,9 +339,9 @@ static void edge_tile(const product_room *room, const tile_end *e, const char *a
     if (e->squares) *e->squares += vtotal(squares);
 }
 
-/* Return whether C is written with non-temporal stores. If A is transposed, C is the gradient of a
- * weight, which is not read before the end of the backward pass. Ordinary stores would waste
- * bandwidth, because they first fetch each cache line. */
+/* Return whether to write C with non-temporal stores. They are used only if A is transposed: in
+ * this case, C is the gradient of a weight, which is not read before the end of the backward pass.
+ * Ordinary stores would waste bandwidth, because they first fetch each cache line. */
 static int streams(const sgt_gemm_shape *s, const float *c)
 {
     return s->trans_a && s->k <= SGT_PRODUCT_GROUPS * PER_GROUP && s->ldc % W == 0 &&

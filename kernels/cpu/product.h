@@ -23,11 +23,12 @@
 enum {
     SGT_PRODUCT_ROWS = 6,
     SGT_PRODUCT_COLUMNS = 64,
-    SGT_PRODUCT_PANELS = 8, /* maximum number of panels in a block */
+    /* maximum number of panels (64 packed columns of B each) for a block of C */
+    SGT_PRODUCT_PANELS = 8,
     /* Maximum number of groups (4 bytes of A or B each) along k that are packed at a time. If k is
      * larger, a matrix product sums over sections of this length, one after the other. */
     SGT_PRODUCT_GROUPS = 384,
-    /* if A is transposed, number of rows of the product that are packed at a time */
+    /* number of rows of the product that are packed at a time if A is transposed */
     SGT_PRODUCT_LEFT = 5 * SGT_PRODUCT_ROWS,
 };
 
@@ -75,15 +76,17 @@ typedef struct sgt_softmax {
     float *at_target; /* (n) */
 } sgt_softmax;
 
-/* One of our matrix-product implementations, and what gemm.c must know to cut C into blocks for it.
- * Costs are in cycles per step along k. How many elements a step has depends on the implementation,
- * but only costs of the same implementation are compared. */
+/* Description of one of our matrix-product implementations: its functions, and the sizes and costs
+ * that gemm.c needs for cutting C into blocks. Costs are in cycles per step along k. The number of
+ * elements in a step depends on the implementation, but gemm.c compares only costs of the same
+ * implementation. */
 typedef struct sgt_product {
-    /* function that computes a block of C; the implementation in AMX tiles accepts only NULL as
-     * f */
+    /* function that computes a block of C; for the implementation in AMX tiles, its argument f must
+     * be NULL */
     sgt_product_run *run;
-    /* function that computes the softmax of one part, in the format of A and B; NULL for the
-     * implementation in AMX tiles, because head_bf16_amx.c has its own */
+    /* function that computes the softmax of one part (a range of columns) of the logits, in the
+     * format of A and B; NULL for the implementation in AMX tiles, because head_bf16_amx.c has its
+     * own */
     void (*softmax)(const sgt_softmax *s, size_t j0, void *scratch);
     size_t scratch; /* bytes of scratch memory per thread, aligned to SGT_ARENA_ALIGN */
     /* Rows and columns of a unit, the smallest possible block of C. A block consists of whole
@@ -97,15 +100,15 @@ typedef struct sgt_product {
      * cache between sections. */
     size_t most_rows;
     double unit_cost; /* cost of computing a unit */
-    /* cost of packing A for one row of units, in cycles per step: left_cost[1] if A is transposed,
-     * else left_cost[0] */
+    /* cost of packing A for one row of units (smallest blocks of C), in cycles per step:
+     * left_cost[1] if A is transposed, else left_cost[0] */
     double left_cost[2];
-    /* cost of packing B for one column of units, in cycles per step: right_cost[1] if B is
-     * transposed, else right_cost[0] */
+    /* cost of packing B for one column of units (smallest blocks of C), in cycles per step:
+     * right_cost[1] if B is transposed, else right_cost[0] */
     double right_cost[2];
 } sgt_product;
 
-/* maximum number of columns of the logits in a part (see sgt_softmax) */
+/* maximum number of columns in a part of the logits (see sgt_softmax) */
 enum { SGT_SOFTMAX_COLUMNS = SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS };
 
 extern const sgt_product sgt_product_plain;

@@ -43,10 +43,12 @@ typedef struct block {
     size_t j0, columns;
     /* k0: first value of k in the section; steps: length of the section, in steps of SIDE values */
     size_t k0, steps;
-    int add, stream; /* add = 1: add to C; stream = 1: write C with non-temporal stores */
-    char *right;     /* (columns / SIDE, steps) pairs */
-    char *left;      /* (NEAR) pairs */
-    float *sums;     /* (columns / SIDE) units */
+    /* add: 1 to add to C, 0 to overwrite C; stream: 1 to write C with non-temporal stores, 0 with
+     * ordinary stores */
+    int add, stream;
+    char *right; /* (columns / SIDE, steps) pairs */
+    char *left;  /* (NEAR) pairs */
+    float *sums; /* (columns / SIDE) units */
 } block;
 
 /* ---- packing ---- */
@@ -103,8 +105,8 @@ static void pack_left(const block *q, size_t i, size_t rows, size_t k, size_t st
 /* ---- a unit of C ---- */
 
 /* Store the sums of a unit (32 x 32 elements) in C. The unit begins at row i of C and at column j
- * of the block. Its parts beyond the edge of C are not stored. Return the sum of squares of the
- * stored elements. */
+ * of the block. Elements of the unit beyond the edges of C are not stored. Return the sum of
+ * squares of the stored elements. */
 static double finish(const block *q, const float *sum, size_t i, size_t rows, size_t j)
 {
     const size_t ld = q->s->ldc, columns = least(SIDE, q->columns - j);
@@ -147,8 +149,8 @@ static void row_of_units(const block *q, size_t i, size_t rows, double *squares)
     }
 }
 
-/* Return whether C is written with non-temporal stores. They are used only if A is transposed. In
- * this case, C is the gradient of a weight, which is not read before the end of the backward
+/* Return whether to write C with non-temporal stores. They are used only if A is transposed,
+ * because C is then the gradient of a weight, which is not read before the end of the backward
  * pass. */
 static int streams(const sgt_gemm_shape *s, const float *c)
 {

@@ -239,8 +239,8 @@ SGT_INLINE vf vround(vf a) { return (a + vset(12582912.0f)) - vset(12582912.0f);
 SGT_INLINE vf vscale(vf e, vf n, vf x, vf lowest)
 {
     /* n + 1.5 * 2^23 lies between 2^23 and 2^24, where neighbouring floats are 1 apart and their
-     * bits differ by 1, too. So the difference of its bits and those of 1.5 * 2^23 is the integer
-     * n. */
+     * bits differ by 1, too. So the bits of n + 1.5 * 2^23, minus the bits of 1.5 * 2^23, are the
+     * integer n. */
     vi whole = (vi)(n + vset(12582912.0f)) - (vi)vset(12582912.0f);
     vi half = whole >> 1; /* as for AVX2: 2^128 is not a float */
     return vpick_less(x, lowest, vset(0),
@@ -338,8 +338,8 @@ SGT_INLINE vf vexp(vf x)
     return vscale(vfma(r * r, q, r) + vset(1), n, x, lowest);
 }
 
-/* Return 2^f for |f| <= 1/2. It is 1 + f q(f), where q is a polynomial of degree 4, fitted so that
- * the largest error is as small as possible: 9e-8. */
+/* Return 2^f for |f| <= 1/2. The result is computed as 1 + f q(f), where q is a polynomial of
+ * degree 4, fitted so that the largest error is as small as possible: 9e-8. */
 SGT_INLINE vf vpower_of_2(vf f)
 {
     vf q = vset(1.32647273e-3f);

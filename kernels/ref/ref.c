@@ -24,14 +24,14 @@ static double widened(uint16_t half)
 /* Floats are rounded to 16-bit formats to the nearest number, ties to even (IEEE 754). */
 
 /* Return the number nearest to x in a 16-bit format. `bits`: number of bits in the format's
- * significand; 2^lowest: its smallest positive number, of which all its numbers are multiples;
- * `largest`: its largest finite number. If the result would exceed `largest` in absolute value,
- * return infinity with the sign of x. */
+ * significand; `lowest`: exponent of the format's smallest positive number, 2^lowest, of which all
+ * numbers of the format are multiples; `largest`: the format's largest finite number. If the result
+ * would exceed `largest` in absolute value, return infinity with the sign of x. */
 static double nearest(double x, int bits, int lowest, double largest)
 {
     int exponent, last;
     if (!isfinite(x) || x == 0) return x;
-    frexp(x, &exponent); /* sets exponent so that 2^(exponent - 1) <= |x| < 2^exponent */
+    frexp(x, &exponent); /* set `exponent` so that 2^(exponent - 1) <= |x| < 2^exponent */
     last = exponent - bits > lowest ? exponent - bits : lowest;
     double y = ldexp(nearbyint(ldexp(x, -last)), last);
     return fabs(y) > largest ? copysign(INFINITY, x) : y;
@@ -103,8 +103,8 @@ static void embed(float *out, const int32_t *ids, const float *wte, const float 
 }
 
 /* Add the rows of dout to dwte and dwpe in float, in ascending order of i. All CPU levels add in
- * this order, so they give the same bits. Return by how much the sum of squares of dwte has
- * grown. */
+ * this order, so they give the same bits. Return the increase of the sum of the squares of dwte's
+ * elements. */
 static double embed_backward(float *dwte, float *dwpe, const int32_t *ids, const float *dout,
                              size_t n, size_t T, size_t C, size_t c0, size_t c1)
 {
@@ -391,7 +391,8 @@ static void attend(float *out, const float *q, const float *k, const float *v, s
 
 /* ---- the head and its loss ---- */
 
-/* The matrix product with wte and the loss, for one row of logits at a time. */
+/* Compute the loss of one row x, whose logits are the dot products of x and the rows of w. Add the
+ * gradients of x and w to dx and dw. If the target is negative (ignored), do nothing. */
 
 static float head_row(size_t V, size_t C, const float *x, const float *w, int32_t target,
                       double scale, double *dx, double *dw)
