@@ -8,7 +8,8 @@
 #include "loader/base/json.h"
 
 #define MOST_BYTES ((size_t)1 << 20)
-/* maximum number of keys in a file; each combination of a build and a machine adds one key */
+/* maximum number of keys in a file; each pair of a machine and a build of sgt has a key of its
+ * own */
 #define MOST_KEYS 64
 
 json_t *sgt_cache_read(const char *folder, const char *name)

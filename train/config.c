@@ -1,5 +1,5 @@
-/* config.c: the table of a training run's options, with one row for each option. The defaults, the
- * checks and the JSON of the options are derived from these rows. */
+/* config.c: the table of a training run's options. Each option has one row, from which its default
+ * value, its checks and its JSON are derived. */
 #include "train/config.h"
 
 #include <jansson.h>
@@ -14,30 +14,30 @@
 #define MOST_VALUES ((size_t)1 << 16) /* most JSON values in options.json */
 #define CPU_BATCH 8
 #define CUDA_BATCH 64
-/* maximum of --loss-scale, far above 65504, the largest number in fp16 */
+/* maximum value of --loss-scale */
 #define MAX_LOSS_SCALE (1 << 24)
 
-/* bits of `flags`, a member of each option's row in the table below; only this file uses them */
+/* flags that rows of the option table below combine in the field `flags`; used only in this file */
 enum {
     MAY_CHANGE = 1, /* may differ on --resume */
-    /* The option describes the machine, so its value may differ between ranks. It is written to
-     * JSON only if the user set it. */
+    /* The option describes the machine, so ranks on different machines may have different values.
+     * The value is written to JSON only if the user set it. */
     LOCAL = 2,
-    DEVICE = 4,    /* the value may change on --resume if the kind of device changes */
+    DEVICE = 4,    /* may change on --resume if the kind of device changes */
     CUDA = 8,      /* available with CUDA only */
     NOT_KEPT = 16, /* not written to options.json */
-    /* The default depends on other options or on the device, so it is chosen later. Without this
-     * flag, the default is the beginning of the text `def`, up to its first colon if there is
-     * one. */
+    /* The default is chosen later, because it depends on other options or on the device. Without
+     * this flag, the default is the text `def` up to its first colon, or all of `def` if there is
+     * no colon. */
     LATER = 32,
-    PATH = 64,    /* the value is the path of a file or folder, which may differ between machines */
+    PATH = 64,    /* the value is a path, which may differ between machines */
     LENGTH = 128, /* determines how long to train */
     HERE = 256    /* never taken from a checkpoint */
 };
-/* Values of `needs`, a member of a row in the option table. Each stands for a condition without
- * which the option has no effect; for example, ADAMW means that the optimizer must be AdamW. If the
- * condition is not met, the option is not written to JSON, and it is an error if the user has set
- * it. */
+/* Values of the field `needs` in a row of the option table. Each value stands for a condition
+ * without which the option has no effect; for example, ADAMW means that the optimizer must be
+ * AdamW. If the condition is not met, the option is not written to JSON, and setting it is an
+ * error. */
 enum { SHARDS = 1, EXAMPLES, DOCUMENTS, ADAMW, BETAS, SGD, MOMENTUM, FP16 };
 
 static const char *const devices[] = {"auto", "cpu", "cuda", NULL};
@@ -47,9 +47,9 @@ static const char *const optimizer_states[] = {"fp32", "bf16", NULL};
 static const char *const recomputes[] = {"none", "gelu", "block", "auto", NULL};
 static const char *const batchings[] = {"simd", "scalar", NULL};
 
-/* Define one row of the option table. The first arguments are the kind of option, its section in
- * --help, its sgt_setting, its field in sgt_config and its name. The rest are initializers for
- * other members of the row, such as the help text and flags. */
+/* Define one row of the option table: the kind of the option, its section in --help, its index
+ * SGT_SET_`id`, its field `f` in sgt_config and its name. The remaining arguments are initializers
+ * of other fields of the row, such as the help text and the flags. */
 #define ROW(kind_, s, id, f, name_, ...)                 \
     [SGT_SET_##id] = {.kind = SGT_OPT_##kind_,           \
                       .section = SGT_SECTION_##s,        \
@@ -217,7 +217,7 @@ static int given(const sgt_config *s, const sgt_option *row)
     return s->given[row - sgt_config_rows];
 }
 
-/* Return whether the option is stored in options.json and in checkpoints. */
+/* Return 1 if the option is stored in options.json and in checkpoints, otherwise 0. */
 static int is_kept(const sgt_option *row) { return !(row->flags & NOT_KEPT); }
 
 static void set_default(sgt_config *s, const sgt_option *row)
@@ -257,7 +257,7 @@ static int parse_betas(const sgt_config *s, double betas[2], sgt_error *err)
         betas[1] = strtod(second, &end);
         ok = end != second && *end == '\0';
     }
-    /* a beta that rounds to 1 in float32 would cause a division by zero */
+    /* a beta that float32 rounds to 1 would make a divisor 0 in the update */
     for (int i = 0; ok && i < 2; i++) ok = betas[i] >= 0 && (float)betas[i] < 1;
     if (!ok)
         return sgt_fail(
@@ -292,8 +292,8 @@ static int fail_no_word(const sgt_option *row, const char *word, sgt_error *err)
                     sgt_option_value(row, value));
 }
 
-/* Check that an option's value, a number or the index of a word, is within the bounds stated in its
- * row. */
+/* Check that an option's value is within the bounds stated in its row. The value is a number, or
+ * the index of a word in the list of allowed words. */
 static int check_row(const sgt_config *s, const sgt_option *row, sgt_error *err)
 {
     char shown[32];
@@ -342,7 +342,7 @@ int sgt_config_check(const sgt_config *s, sgt_error *err)
     return s->init ? SGT_OK : sgt_model_named(&m, s->model, err);
 }
 
-/* ---- options that depend on other options or on the device ---- */
+/* ---- options that depend on others ---- */
 
 int sgt_config_examples(const sgt_config *s)
 {
@@ -351,7 +351,7 @@ int sgt_config_examples(const sgt_config *s)
 }
 
 /* Return the setting without which the option has no effect, such as "--optimizer sgd". Return NULL
- * if that setting is present or if the option needs none. */
+ * if this setting is present, or if the option has an effect with any settings. */
 static const char *missing_need(const sgt_config *s, const sgt_option *row)
 {
     int examples = sgt_config_examples(s);
@@ -379,8 +379,8 @@ int sgt_config_check_together(const sgt_config *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Reset an option that only CUDA supports to its default. If the user set the option, return an
- * error. The option must be a text, a word or a flag. */
+/* Reset the option to its default, because it needs CUDA and the device is a CPU. If the user set
+ * the option to another value, return an error. The option's kind must be text, word or flag. */
 static int without_cuda(sgt_config *s, const sgt_option *row, sgt_error *err)
 {
     sgt_config usual;
@@ -449,7 +449,7 @@ int sgt_config_merge(sgt_config *s, const char *text, const char *what, sgt_merg
     if (json_array_append_new(s->owners, json) < 0) return sgt_fail_memory(err, what);
     const int taken = which == SGT_MERGE_MOVED ? MAY_CHANGE | DEVICE : MAY_CHANGE;
     int left_out = which == SGT_MERGE_GIVEN ? 0 : HERE;
-    /* Only one of --steps, --epochs and --compute-budget may be set. If the user has set one of
+    /* --steps, --epochs and --compute-budget are mutually exclusive. If the user has set one of
      * them, ignore all three in the JSON object. */
     if (s->given[SGT_SET_STEPS] || s->given[SGT_SET_EPOCHS] || s->given[SGT_SET_BUDGET])
         left_out |= LENGTH;
@@ -475,9 +475,9 @@ int sgt_config_merge(sgt_config *s, const char *text, const char *what, sgt_merg
     return SGT_OK;
 }
 
-/* Return the text that options.json stores for an option of type text or word. Return NULL if there
- * is none, for example because the option is undecided. Variants are stored by name, so that a
- * resumed run keeps its variants even if the default variants have changed. */
+/* Return the string that options.json stores for an option whose kind is text or word. Return NULL
+ * if nothing is stored, for example because the value is undecided. Variants are stored as a list
+ * of names, so that a resumed run keeps its variants even if the default variants have changed. */
 static const char *kept_text(char names[SGT_VARIANTS_TEXT], const sgt_config *s,
                              const sgt_option *row)
 {
@@ -491,7 +491,7 @@ static const char *kept_text(char names[SGT_VARIANTS_TEXT], const sgt_config *s,
     return sgt_variants_words(names, set);
 }
 
-/* Write `text` as a JSON string to `out`. Return 0 if out of memory, else 1. */
+/* Write `text` as a JSON string to `out`. Return 1, or 0 if out of memory. */
 static int render_text(char *out, size_t n, const char *text)
 {
     json_t *v = json_stringn_nocheck(text, strlen(text));
@@ -500,13 +500,13 @@ static int render_text(char *out, size_t n, const char *text)
     out[used < n ? used : 0] = '\0';
     json_decref(v);
     if (used || !(v = json_string(text))) return 1;
-    json_decref(v); /* `text` is valid UTF-8, so json_dumpb failed because memory ran out */
+    json_decref(v); /* `text` is valid UTF-8, so json_dumpb failed for lack of memory */
     return 0;
 }
 
-/* Write the value of an option as JSON to `out`. Write "" if the option is undecided, off or
- * without effect. Write a number with the fewest digits that read back as the same number. Return 0
- * if out of memory, else 1. */
+/* Write the value of an option as JSON to `out`. Write "" if the value is undecided, the option has
+ * no effect, or the option is a flag that is off. Write a number with the fewest digits (at least
+ * 6) from which it can be read back exactly. Return 1, or 0 if out of memory. */
 static int render(char *out, size_t n, const sgt_config *s, const sgt_option *row)
 {
     char names[SGT_VARIANTS_TEXT];
@@ -527,8 +527,8 @@ static int render(char *out, size_t n, const sgt_config *s, const sgt_option *ro
     return text ? render_text(out, n, text) : 1;
 }
 
-/* maximum size in bytes of a value in JSON: a path of PATH_MAX bytes with each byte escaped as
- * \uXXXX */
+/* size in bytes of a buffer for one JSON value; the longest value is a path of PATH_MAX bytes, each
+ * written as \uXXXX */
 #define MAX_VALUE 32768
 
 char *sgt_config_json(const sgt_config *s)
@@ -555,16 +555,16 @@ char *sgt_config_json(const sgt_config *s)
     return text;
 }
 
-/* How sgt_config_same_run and sgt_config_same_ranks compare two settings: what they ignore, and how
- * they report a difference. */
+/* How to compare two sets of options: which options to ignore, and how to report a difference.
+ * sgt_config_same_run and sgt_config_same_ranks each have one of these structs. */
 typedef struct comparison {
-    int skipped; /* bit set of row flags: options with any of these flags are not compared */
+    int skipped; /* options with any of these flags are not compared */
     int code;    /* error code if another row differs */
     const char *was, *where;
 } comparison;
 
-/* Compare s with the settings in the JSON text `text`, except for the options whose flags are in
- * how->skipped. If options differ, return an error that names the first of them. */
+/* Compare the options in `s` with those in the JSON object `text`, ignoring options with a flag in
+ * how->skipped. If an option differs, return an error that names the first such option. */
 static int compare(const sgt_config *s, const char *text, const comparison *how, sgt_error *err)
 {
     sgt_config kept;
@@ -572,16 +572,16 @@ static int compare(const sgt_config *s, const char *text, const comparison *how,
     if (!now) return sgt_fail_memory(err, "options");
     sgt_config_default(&kept);
     int rc = sgt_config_merge(&kept, text, how->where, SGT_MERGE_GIVEN, err);
-    /* If the path of the data is not valid UTF-8, it is missing in `text`, because JSON cannot
-     * store it. In that case, treat the paths as equal. */
+    /* JSON cannot store a path that is not valid UTF-8. If the path of the data is missing in
+     * `text` for this reason, treat the two paths as equal. */
     if (!kept.data) kept.data = s->data;
     for (const sgt_option *row = sgt_config_rows; row->name && rc == SGT_OK; row++) {
         if (!is_kept(row) || row->flags & how->skipped) continue;
-        /* If the run began with --init, its model's shape came from the initial model and not from
-         * --model, so do not compare --model. */
+        /* A run that began with --init has the model shape of the initial model, and --model has no
+         * effect on it, so do not compare --model. */
         if (row == &sgt_config_rows[SGT_SET_MODEL] && kept.init) continue;
-        /* If `text` does not name variants, it was written by a version of sgt without variants, so
-         * do not compare them. */
+        /* If `text` does not mention variants, a version of sgt without variants wrote it, so do
+         * not compare them. */
         if (row == &sgt_config_rows[SGT_SET_VARIANT] && !kept.variant) continue;
         if (!render(now, MAX_VALUE, s, row) || !render(then, MAX_VALUE, &kept, row))
             rc = sgt_fail_memory(err, "options");

@@ -12,8 +12,8 @@
 
 #define NAME "libsgt-cuda.so"
 
-/* Return the error that libsgt-cuda.so was not found. If the GPU driver does not work either,
- * return that error instead, because the user must solve that problem first. */
+/* Return the error for a missing libsgt-cuda.so. If the GPU driver does not work either, return the
+ * error about the driver, because the user must solve that problem first. */
 static int no_library(sgt_error *err)
 {
     int version, devices, rc = sgt_cuda_driver_ask(&version, &devices, err);
@@ -54,8 +54,8 @@ int sgt_device_open(const sgt_cuda_library **lib, sgt_error *err)
     int rc = load(&handle, path, err);
     if (rc == SGT_OK) {
         *lib = dlsym(handle, SGT_CUDA_LIBRARY_SYMBOL);
-        /* if `check` fails, do not unload the library: threads that it has started may still be
-         * running */
+        /* do not unload the library, even if `check` fails: threads that the library started while
+         * it was loaded may still be running */
         rc = check(*lib, path, err);
         if (rc == SGT_OK) (*lib)->search(sgt_library_searched());
     }

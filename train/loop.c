@@ -1,10 +1,11 @@
-/* loop.c: the training loop. It gets a batch, runs a step, updates the parameters and reports the
- * metrics. At the intervals that the user set, it evaluates and saves checkpoints.
+/* loop.c: the training loop. In each step, it gets a batch, runs the forward and backward pass,
+ * updates the parameters and reports the metrics. At intervals that the user sets, it evaluates the
+ * model and saves checkpoints.
  *
- * A backend may deliver a step's metrics only `lag` steps later, so that the loop need not wait for
- * the device. A small ring buffer holds the steps whose log lines are not written yet. Before an
- * evaluation, a checkpoint or the end of the run, the loop reads the metrics of these steps and
- * writes their log lines. */
+ * A backend may deliver the metrics of a step `lag` steps later, so that the loop need not wait for
+ * the device. Steps whose log lines are not written yet are kept in a small ring buffer. Before an
+ * evaluation, before a checkpoint and at the end of the run, the loop reads the metrics of these
+ * steps and writes their log lines. */
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
@@ -26,43 +27,46 @@
 #include "train/trainer.h"
 
 #define RING 4    /* larger than any backend's lag */
-#define RECENT 20 /* number of latest steps whose losses are averaged for the summary at the end */
-/* Detection of a file system so slow that steps wait for their rows. The waiting time is averaged
- * over WAIT_STEPS steps. If the average exceeds both SLOW_MS milliseconds and SLOW_PART times the
- * step time, READS pages are read as a test. The file system counts as slow if each of these reads
- * takes more than READ_MS milliseconds. */
+#define RECENT 20 /* number of last steps whose mean loss is reported at the end */
+/* Constants that define when to report a slow file system. The time that steps wait for their rows
+ * is averaged over WAIT_STEPS steps. If this average exceeds both SLOW_MS milliseconds and
+ * SLOW_PART times the duration of a step, READS pages are read from a shard as a test. The file
+ * system is slow if each of these reads takes more than READ_MS milliseconds. */
 #define WAIT_STEPS 16
 #define SLOW_MS 2
 #define SLOW_PART .2
 #define READS 16
 #define READ_MS 1
 #define SPIKES_IN_A_ROW 16
-/* Lines about epochs 1 to EPOCHS_SAID are always printed. Later, a line about an epoch is printed
- * only if at least SECONDS_BETWEEN seconds have passed since the last one. */
+/* At the end of each of the first EPOCHS_SAID epochs, a line about the epoch is always printed. At
+ * the end of a later epoch, the line is printed only if the previous such line was printed at least
+ * SECONDS_BETWEEN seconds ago. */
 #define EPOCHS_SAID 2
 #define SECONDS_BETWEEN 10.
 
-/* ---- reports about finished steps: to the log, to TensorBoard and to the user ---- */
+/* ---- reports about finished steps ---- */
 
 typedef struct watch {
     const sgt_trainer *t;
     sgt_events *events; /* TensorBoard event file; NULL if this rank does not write one */
-    double flops;       /* floating-point operations needed per token */
-    /* highest measured speed of a single device, in floating-point operations per second, to which
-     * the MFU refers; 0: unknown */
+    double flops;       /* floating-point operations per token in training */
+    /* peak speed of one device, in floating-point operations per second, used to compute the MFU
+     * (model FLOPs utilization); raised if a step was faster; 0: unknown */
     double peak;
-    /* start: time at which this call began; epoch_start: time at which the current epoch began;
-     * epoch_loss: sum of the current epoch's losses */
+    /* start: time at which this call of sgt_train began; epoch_start: time at which the current
+     * epoch began; epoch_loss: sum of the losses of the current epoch's steps */
     double start, epoch_start, epoch_loss;
-    double epoch_said; /* time at which the last line about an epoch was printed */
+    double epoch_said; /* time at which a line about an epoch was last printed */
     uint64_t epoch_steps;
-    /* diagnosis of all steps of the run, including those before a resume */
+    /* checks the losses of all steps of the run, including those before a resume, for problems such
+     * as a divergence */
     sgt_diagnosis diagnosis;
-    /* spikes: number of updates that were skipped as spikes since the run began; row: number of
-     * latest updates that were all skipped as spikes, 0 if the latest update was not */
+    /* spikes: number of updates that have been skipped because of a spike since the run began; row:
+     * number of such updates in a row up to the latest step, 0 if the latest update was not skipped
+     * for this reason */
     uint64_t spikes, row;
-    sgt_train_losses losses; /* losses of this call; copy_losses fills in their mean */
-    double recent[RECENT];   /* ring buffer of losses: step s is at index s % RECENT */
+    sgt_train_losses losses; /* losses of this call's steps; copy_losses adds their mean */
+    double recent[RECENT];   /* ring buffer; the loss of step s is at index s % RECENT */
     uint64_t skipped;        /* updates skipped so far */
 } watch;
 
@@ -75,7 +79,7 @@ static double number(const json_t *line, const char *name)
 }
 
 /* Pass the results of all steps in log.jsonl to the diagnosis, so that a resumed run gets the same
- * advice as an uninterrupted run. A null in the log stands for NaN. */
+ * advice as a run that was not interrupted. In the log, null stands for NaN. */
 static void replay_log(watch *w)
 {
     char line[1024], text[256], path[SGT_PATH];
@@ -95,9 +99,9 @@ static void replay_log(watch *w)
     if (f) fclose(f);
 }
 
-/* Initialize the diagnosis. After a resume, rank 0 replays the log and broadcasts the resulting
- * diagnosis. All ranks need the same diagnosis, so that --stop-diverged stops them at the same
- * step. */
+/* Initialize the diagnosis, which looks for problems in the losses. After a resume, rank 0 reads
+ * the earlier losses from the log, and broadcasts the resulting diagnosis. All ranks need the same
+ * diagnosis, because with --stop-diverged it decides at which step they stop. */
 static int open_diagnosis(watch *w, sgt_error *err)
 {
     const sgt_trainer *t = w->t;
@@ -111,8 +115,8 @@ static int open_diagnosis(watch *w, sgt_error *err)
     return rc;
 }
 
-/* Prepare to report the steps from t->state.step on. The caller must close w->events, even if
- * open_watch fails. */
+/* Initialize *w to report the steps from step t->state.step on. The caller must close w->events,
+ * even if open_watch fails. */
 static int open_watch(watch *w, const sgt_trainer *t, sgt_error *err)
 {
     *w = (watch){.t = t,
@@ -133,9 +137,9 @@ static void print_line(const watch *w, const char *line)
     if (w->t->o->line) w->t->o->line(w->t->o->ctx, line);
 }
 
-/* Compute the MFU: the training speed as a fraction of the device's peak speed. With delayed
- * metrics, a single step's time is inexact and may be too short, so it must not raise the measured
- * peak. */
+/* Set m->mfu and m->mfu_datasheet: the training speed as a fraction of the device's peak speed. A
+ * step faster than the measured peak raises the peak, except with delayed metrics, because then the
+ * time of a single step is inexact and may be too short. */
 static void fill_in_mfu(watch *w, sgt_metrics *m)
 {
     double rate = m->tokens_per_s * w->flops / sgt_ranks_size(w->t->o->ranks);
@@ -178,9 +182,9 @@ static void report_epoch(watch *w, const sgt_metrics *m)
     w->epoch_start = sgt_now();
 }
 
-/* Round x to as many digits as log.jsonl has. A resumed run feeds the diagnosis with values read
- * from the log. Only with equally rounded values does an uninterrupted run get the same
- * diagnosis. */
+/* Round x to as many digits as log.jsonl stores. After a resume, the diagnosis gets values from the
+ * log, which are rounded. So that the diagnosis is the same without an interruption, it must always
+ * get rounded values. */
 static double logged(double x)
 {
     char text[32];
@@ -188,8 +192,9 @@ static double logged(double x)
     return isfinite(x) ? strtod(text, NULL) : x;
 }
 
-/* Pass a step's results to the diagnosis. If the loss scaler skipped the update because gradients
- * overflowed, hide the infinite norm, because such overflows are normal. */
+/* Pass the results of a step to the diagnosis. If the loss scaler skipped the update because
+ * gradients overflowed, pass 0 instead of the infinite gradient norm, because such overflows are
+ * normal. */
 static void diagnose(watch *w, sgt_metrics *m, char *text, size_t n)
 {
     double norm = scaled(w) && m->skipped > w->skipped ? 0 : logged(m->grad_norm);
@@ -198,8 +203,8 @@ static void diagnose(watch *w, sgt_metrics *m, char *text, size_t n)
                                    logged(m->lr));
 }
 
-/* Warn if --skip-spikes has skipped SPIKES_IN_A_ROW updates in a row. If the loss has risen
- * permanently, every further step is taken for a spike, its update is skipped, and training never
+/* Warn if --skip-spikes has skipped SPIKES_IN_A_ROW updates in a row. This happens if the loss has
+ * risen permanently: each step then counts as a spike, all updates are skipped, and training never
  * recovers. */
 static void watch_spikes(watch *w, const sgt_metrics *m)
 {
@@ -212,7 +217,7 @@ static void watch_spikes(watch *w, const sgt_metrics *m)
                 (unsigned long long)m->step + 1, SPIKES_IN_A_ROW);
 }
 
-/* Report at the end of a run with --overfit-batch whether the loss fell. */
+/* At the end of a run with --overfit-batch, report whether the loss fell. */
 static void report_overfit(const watch *w, uint64_t steps)
 {
     if (!w->t->s->overfit || steps < 2) return;
@@ -227,9 +232,9 @@ static void report_overfit(const watch *w, uint64_t steps)
                 w->losses.first, last, (unsigned long long)steps);
 }
 
-/* Copy the losses of this call to *out. The mean is over the last RECENT steps. If the call runs
- * fewer than 2 * RECENT steps, it is over the second half of the steps, so that high initial losses
- * do not count. */
+/* Copy the losses of this call to *out, and set out->mean to the mean over the last RECENT steps.
+ * If there were fewer than 2 * RECENT steps, use only the second half of the steps instead, so that
+ * the high losses at the beginning do not count. */
 static void copy_losses(const watch *w, sgt_train_losses *out)
 {
     uint64_t end = w->t->state.step + w->losses.steps, n = w->losses.steps / 2;
@@ -242,14 +247,15 @@ static void copy_losses(const watch *w, sgt_train_losses *out)
     out->of = n;
 }
 
-/* Warn that the file `what` cannot be written, for example because the disk is full, and that
- * training continues without it. A resume does not need this file. */
+/* Warn that training continues without `what`, a file that a resume does not need, because the file
+ * could not be written (for example, because the disk is full). */
 static void go_on_without(const sgt_trainer *t, const char *what, const sgt_error *why)
 {
     sgt_say(&t->o->warning, "%s: training continues without %s", why->text, what);
 }
 
-/* Report the step whose metrics are *m. Set m->mfu and m->mfu_datasheet. */
+/* Report a finished step, whose metrics are *m, to the log, to TensorBoard and to the user. Set
+ * m->mfu and m->mfu_datasheet. */
 static int report_step(watch *w, sgt_metrics *m, sgt_error *err)
 {
     const sgt_trainer *t = w->t;
@@ -276,7 +282,7 @@ static int report_step(watch *w, sgt_metrics *m, sgt_error *err)
     }
     if (m->advice && !(t->o->stop_diverged && w->diagnosis.diverged))
         sgt_say(&t->o->warning, "%s", m->advice);
-    m->advice = NULL; /* m->advice points to a local array, which ends with this function */
+    m->advice = NULL; /* it points to a local array, which is invalid after the return */
     watch_spikes(w, m);
     if (m->evaluated) report_evaluation(w, m);
     if (!t->s->overfit) report_epoch(w, m);
@@ -292,41 +298,39 @@ typedef struct loop {
     sgt_saver *saver; /* NULL if this rank does not write */
     unsigned lag;     /* delay of metrics, in steps */
     sgt_feed *val;
-    /* array with an element for each target in this rank's rows: its loss in an evaluation */
+    /* array of losses in an evaluation, with one element for each target in a batch of this rank */
     float *losses;
-    sgt_metrics ring[RING]; /* ring buffer of metrics for log lines: step s is at index s % RING */
+    sgt_metrics ring[RING]; /* ring buffer; the metrics of step s are at index s % RING */
     double began[RING];
-    uint64_t next; /* first step whose log line is not written yet */
-    double mark;   /* time at which the previous step, evaluation or save ended */
+    uint64_t next; /* first step whose log line has not been written */
+    double mark;   /* time at which the latest step, evaluation or save ended */
     uint64_t val_tokens;
-    /* saved: step of the latest save that was started and has not failed; failed: number of saves
-     * that failed */
+    /* saved: step of the latest save that has started and not failed; failed: number of failed
+     * saves */
     uint64_t saved, failed;
     watch watch;
     double step_seconds; /* sum of the step times in the log */
-    /* peak memory of the process up to the end of the latest step in the log, in bytes */
+    /* peak memory of the process in bytes, measured when the latest log line was written */
     uint64_t step_peak;
-    uint64_t held; /* bytes allocated on a device that has its own memory; 0 on a CPU */
-    /* number of documents that began in the rows of this rank since this call to sgt_train
-     * started */
+    uint64_t held; /* bytes allocated on a GPU; 0 if the device is a CPU */
+    /* number of documents that began in the rows of this rank since this call of sgt_train began */
     uint64_t begun;
-    /* number of documents that began in the rows of all ranks, from the start of the run to the
+    /* number of documents that began in the rows of all ranks, from the beginning of the run to the
      * latest save */
     uint64_t documents;
-    /* How long steps wait for rows, measured over groups of WAIT_STEPS steps. waits_since: time at
-     * which the current group began; waits: seconds that the steps of this group have waited;
-     * reads: number of file reads by this process before the group began; waits_said: 1 if a slow
-     * file system has been reported, which is done only once. */
+    /* How long steps wait for rows. The waits of WAIT_STEPS steps are added up, then the next group
+     * begins. waits_since: time at which the current group began; waits: seconds that steps of this
+     * group have waited; reads: number of file reads by this process before this group; waits_said:
+     * 1 if a slow file system has already been reported, because this is done only once. */
     double waits_since, waits;
     long reads;
     int waits_said;
 } loop;
 
-/* Return x. If x is a NaN, return one without a sign, because printf would print "-nan"
- * otherwise. */
+/* Return x, but a NaN without its sign, so that printf prints "nan" and not "-nan". */
 static double plain(double x) { return isnan(x) ? (double)NAN : x; }
 
-/* Replace each of the n elements of x by its sum over all ranks. */
+/* Replace each of the n elements of `x` with its sum over all ranks. */
 static int over_ranks(const loop *l, double *x, size_t n, sgt_error *err)
 {
     sgt_ranks *r = l->t->o->ranks;
@@ -335,19 +339,20 @@ static int over_ranks(const loop *l, double *x, size_t n, sgt_error *err)
 
 /* ---- evaluation ---- */
 
-/* Sums over the rows of an evaluation. All members are doubles, so that over_ranks can treat the
- * struct as an array and sum it over the ranks in one call. */
+/* Sums over all rows of an evaluation. All fields are doubles, so that over_ranks can sum the
+ * struct over all ranks as one array. */
 typedef struct sums {
     double loss, targets;
-    /* rows: number of rows with at least one target. squares: sum over these rows of S*S/n (S: sum
-     * of the row's losses, n: its targets), that is, each row's squared mean weighted by n. Both
-     * are used to compute val_noise, the standard error of the validation loss. */
+    /* Sums from which val_noise, the standard error of the validation loss, is computed. rows:
+     * number of rows that have at least one target. squares: sum of S*S/n over these rows, if S is
+     * the sum of the losses in a row and n is its number of targets; this is the square of the
+     * row's mean loss, weighted by n. */
     double rows, squares;
     sgt_text_loss text;
 } sums;
 
-/* Add a row to those sums in *all that the backend does not compute: rows, squares and text.
- * `losses` are the losses of the row's targets. */
+/* Add one row to the sums `rows`, `squares` and `text` in *all, which the backend does not compute.
+ * `losses` has the loss of each target in the row. */
 static void add_row(const sgt_trainer *t, const int32_t *targets, const float *losses, sums *all)
 {
     double loss = 0, n = 0;
@@ -361,8 +366,8 @@ static void add_row(const sgt_trainer *t, const int32_t *targets, const float *l
     all->squares += n > 0 ? loss * loss / n : 0;
 }
 
-/* In batch k of an evaluation, mark all targets after the evaluation's last row as having no loss.
- * In this way, an evaluation covers the same rows whatever the batch size. */
+/* An evaluation has t->eval_rows rows. In batch k of an evaluation, mark the targets of all rows
+ * after these as having no loss, so that the same rows are evaluated with any batch size. */
 static void cut_rows(const loop *l, uint64_t k, const sgt_batch *rows)
 {
     const sgt_trainer *t = l->t;
@@ -399,8 +404,8 @@ static int evaluate(loop *l, sgt_metrics *m, sgt_error *err)
     sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "evaluation", "evaluation");
     l->val_tokens += (uint64_t)all.targets;
     m->val_loss = all.targets > 0 ? plain(all.loss / all.targets) : (double)NAN;
-    /* weighted variance of the rows' mean losses; the weight of a row is its number of targets,
-     * divided by the number of all targets */
+    /* variance of the mean losses of the rows, each weighted by the row's fraction of all
+     * targets */
     const double variance = (all.squares - all.loss * m->val_loss) / all.targets;
     m->val_noise = all.rows > 1 ? sqrt(fmax(variance, 0) / (all.rows - 1)) : 0;
     m->val_bits_per_byte = sgt_bits_per_byte(&all.text);
@@ -409,8 +414,8 @@ static int evaluate(loop *l, sgt_metrics *m, sgt_error *err)
 
 /* ---- the end of a step ---- */
 
-/* Read the metrics of step l->next and write its log line. If `val` is set, evaluate before
- * writing. */
+/* Read the metrics of step l->next and write its log line. If `val` is 1, first evaluate the model,
+ * so that the line includes the result. */
 static int finish_step(loop *l, int val, sgt_error *err)
 {
     sgt_trainer *t = l->t;
@@ -440,20 +445,20 @@ static int finish_step(loop *l, int val, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return the step of the newest checkpoint: the last one that this call to sgt_train has written,
- * or else the one from which it resumed. */
+/* Return the step of the newest checkpoint: the last one that this call of sgt_train has saved or,
+ * if there is none, the one from which the run was resumed. */
 static uint64_t newest(const loop *l)
 {
     uint64_t saved = l->saver ? sgt_saver_saved(l->saver) : 0;
     return saved ? saved : l->t->state.step;
 }
 
-/* Warn that step l->saved could not be saved. Training continues: the older checkpoints still
- * exist, and the next save may succeed if disk space has become free. */
+/* Warn that the checkpoint of step l->saved could not be saved. Training continues, because older
+ * checkpoints exist, and the next save may succeed, for example if disk space has become free. */
 static void go_on_unsaved(loop *l, int rc, const sgt_error *why)
 {
-    /* SGT_EUNSUPPORTED: another process has taken over the run directory, which the next log line
-     * or save will report */
+    /* SGT_EUNSUPPORTED means that another process has taken over the run directory; the next log
+     * line or save fails with that error, so no warning is needed here */
     if (rc != SGT_EUNSUPPORTED) {
         sgt_say(&l->t->o->warning,
                 "%s (step %llu is not saved: training continues, and the next save tries again)",
@@ -463,8 +468,8 @@ static void go_on_unsaved(loop *l, int rc, const sgt_error *why)
     l->saved = newest(l);
 }
 
-/* Check whether the last save has failed, and warn if so. If `wait` is set, first wait until the
- * save has ended. */
+/* Check whether the latest save has failed, and warn if so. If `wait` is 1, wait until the save has
+ * ended before checking. */
 static void look_at_save(loop *l, int wait)
 {
     sgt_error why;
@@ -473,7 +478,7 @@ static void look_at_save(loop *l, int wait)
 }
 
 /* Return the error that ends the run because step `step` could not be saved. The message states the
- * cause, the step that is not saved, and the newest checkpoint. */
+ * cause, this step, and the newest checkpoint. */
 static int fail_unsaved(const loop *l, uint64_t step, int rc, sgt_error *err)
 {
     char *path = newest(l) ? sgt_run_checkpoint(l->t->run, newest(l)) : NULL;
@@ -483,9 +488,10 @@ static int fail_unsaved(const loop *l, uint64_t step, int rc, sgt_error *err)
     return rc;
 }
 
-/* Save a checkpoint. `more`: 1 if training continues. In this case the checkpoint is written in the
- * background, and a failed write only causes a warning. But with several ranks, a save that cannot
- * even start is an error: the other ranks have already begun to send their part of the state. */
+/* Save a checkpoint of the state after `steps` steps. `more`: 1 if training continues, otherwise 0.
+ * If training continues, the checkpoint is written in the background, and a failure is only a
+ * warning. With several ranks, however, a save that cannot start is an error, because the other
+ * ranks have already begun to send their part of the state. */
 static int save(loop *l, uint64_t steps, int more, sgt_error *err)
 {
     sgt_trainer *t = l->t;
@@ -496,8 +502,8 @@ static int save(loop *l, uint64_t steps, int more, sgt_error *err)
     state.tokens = steps * t->tokens;
     state.val_loss = losses->val_step == steps && isfinite(losses->val) ? losses->val : 0;
     double begun = (double)l->begun;
-    /* without a run directory and without ranks, this call to sgt_train only measures the speed of
-     * steps */
+    /* there is nothing to save to: without a run directory and ranks, this call only measures
+     * speed */
     if (!t->run && !t->o->ranks) return SGT_OK;
     uint64_t from = sgt_trace_begin(t->trace);
     int rc = over_ranks(l, &begun, 1, err);
@@ -523,7 +529,8 @@ static int save(loop *l, uint64_t steps, int more, sgt_error *err)
 
 /* ---- a step ---- */
 
-/* Count the documents that begin in `rows`. If rows are padded, each row is one document. */
+/* Add the number of documents that begin in `rows` to l->begun. If rows are padded, each row is one
+ * document. */
 static void count_documents(loop *l, const sgt_batch *rows)
 {
     const sgt_trainer *t = l->t;
@@ -533,10 +540,10 @@ static void count_documents(loop *l, const sgt_batch *rows)
     for (size_t i = 0; i < n * t->s->seq; i++) l->begun += rows->inputs[i] == t->eot;
 }
 
-/* Return whether the file system of the data is slow: whether each of READS reads of a page takes
- * longer than READ_MS. A single slow read does not show this, because on a busy machine the process
- * may have waited for a core. The reads bypass the page cache if the file system allows
- * O_DIRECT. */
+/* Return 1 if the file system of the data is slow, otherwise 0. It is slow if each of READS test
+ * reads of a page takes longer than READ_MS milliseconds. A single slow read is no proof: on a busy
+ * machine, the process may have waited for a CPU core. The reads bypass the page cache if the file
+ * system supports O_DIRECT. */
 static int has_slow_files(const sgt_loader *l)
 {
     alignas(4096) char page[4096];
@@ -553,9 +560,10 @@ static int has_slow_files(const sgt_loader *l)
     return slow;
 }
 
-/* If steps wait long for their rows because the file system takes milliseconds to answer, report
- * that once. Report nothing if the process has read little from files, or if test reads are fast:
- * the steps then probably waited because the loader's threads did not get a CPU core. */
+/* If steps wait long for their rows because file reads take milliseconds, as on a network file
+ * system, report that once. Report nothing if the process has read little from files or if test
+ * reads are fast. In that case, steps probably wait because the loader's threads do not get a CPU
+ * core. */
 static void look_at_waits(loop *l, uint64_t s, double waited)
 {
     const sgt_trainer *t = l->t;
@@ -569,8 +577,8 @@ static void look_at_waits(loop *l, uint64_t s, double waited)
     if (reads - l->reads > WAIT_STEPS && ms > SLOW_MS && !l->waits_said &&
         l->waits > SLOW_PART * (now - l->waits_since) && reader &&
         (*reader == 'u' || strstr(reader, "mmap")) && has_slow_files(t->train)) {
-        /* The reader is described as "preload (mmap: ...)" if preload was requested, but the data
-         * does not fit in memory and is read by mmap. */
+        /* The text begins with "preload (mmap: ...)" if --loader preload was set but the data does
+         * not fit in memory, so that mmap reads it instead. */
         const char *advice = *reader == 'u'   ? "use --loader preload, which reads all at once"
                              : *reader == 'p' ? "use --loader uring, which reads ahead"
                                               : "use --loader preload, which reads all at once, "
@@ -635,7 +643,8 @@ static int one_step(loop *l, uint64_t s, sgt_error *err)
     return rc;
 }
 
-/* Tell the trace that step s begins or, if `last` is set, that the last step has ended. */
+/* Tell the trace that step `s` begins. If `last` is 1, tell it instead that the last step has
+ * ended. */
 static void trace(const loop *l, uint64_t s, int last)
 {
     sgt_error why;
@@ -646,9 +655,8 @@ static void trace(const loop *l, uint64_t s, int last)
 
 static int every(uint64_t steps, uint64_t n) { return n && steps % n == 0; }
 
-/* Write the log lines of all steps before step `done` that are not in the log yet. If `eval` is
- * set, evaluate the model before writing the line of step `done` - 1, which will contain the
- * result. */
+/* Write the missing log lines of all steps before step `done`. If `eval` is 1, evaluate the model
+ * before writing the line of step done - 1, so that this line includes the result. */
 static int finish_steps(loop *l, uint64_t done, int eval, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -656,8 +664,8 @@ static int finish_steps(loop *l, uint64_t done, int eval, sgt_error *err)
     return rc;
 }
 
-/* Set *stopping to 1 if any rank was asked to stop. All ranks call this before each step, so all
- * ranks stop after the same step. */
+/* Set *stopping to 1 if any rank was asked to stop, otherwise to 0. All ranks call this function
+ * before each step, and get the same result, so they all stop after the same step. */
 static int agree_to_stop(const loop *l, int *stopping, sgt_error *err)
 {
     double asked = sgt_stopped(l->t->o->stop);
@@ -666,8 +674,8 @@ static int agree_to_stop(const loop *l, int *stopping, sgt_error *err)
     return rc;
 }
 
-/* Return whether the run must stop because of --stop-diverged. All ranks stop at the same step,
- * because the losses are sums over all ranks. */
+/* Return 1 if the run must stop because it has diverged and --stop-diverged is set, otherwise 0.
+ * All ranks return the same value, because their losses are sums over all ranks. */
 static int has_diverged(const loop *l)
 {
     return l->t->o->stop_diverged && l->watch.diagnosis.diverged;
@@ -688,8 +696,7 @@ static int fail_diverged(const loop *l, uint64_t done, sgt_error *err)
                     (unsigned long long)l->t->s->steps);
 }
 
-/* Return the error at the end of a run in which some saves failed, although its last step is
- * saved. */
+/* Return the error for a run whose last step is saved, but some of whose earlier saves failed. */
 static int fail_saves(const loop *l, sgt_error *err)
 {
     return sgt_fail(err, SGT_EIO, "%s: step %llu is saved, but %llu earlier save%s failed",
@@ -697,7 +704,8 @@ static int fail_saves(const loop *l, sgt_error *err)
                     l->failed == 1 ? "" : "s");
 }
 
-/* Run steps until the last step, a request to stop, or a divergence. Then save a checkpoint. */
+/* Run steps until all steps are done, a stop is requested or the loss diverges. After that, save a
+ * checkpoint. */
 static int run_steps(loop *l, sgt_error *err)
 {
     sgt_trainer *t = l->t;
@@ -719,17 +727,16 @@ static int run_steps(loop *l, sgt_error *err)
             go_on_without(t, "memory.jsonl", &why);
         look_at_save(l, 0);
     }
-    /* Remember whether a divergence has stopped the loop: finish_steps passes the remaining steps
-     * to the diagnosis, which may change its result. */
+    /* Store now whether a divergence has ended the loop. The next line passes the remaining steps
+     * to the diagnosis, which can change the result of has_diverged. */
     int diverged = has_diverged(l);
     if (rc == SGT_OK) rc = finish_steps(l, done, 0, err);
     look_at_save(l, 1);
-    /* only rank 0 knows which step was last saved */
+    /* l->saved is correct only on rank 0, which alone writes checkpoints */
     if (rc == SGT_OK && t->o->ranks)
         rc = t->o->ranks->broadcast(t->o->ranks, &l->saved, sizeof l->saved, 0, err);
     if (rc == SGT_OK && done > l->saved) rc = save(l, done, 0, err);
-    /* every rank waits until rank 0 has saved, because a launcher may kill rank 0 when another rank
-     * exits */
+    /* wait until rank 0 has saved, because a launcher may kill rank 0 when another rank exits */
     if (rc == SGT_OK && t->o->ranks) rc = t->o->ranks->barrier(t->o->ranks, err);
     if (rc == SGT_OK && (diverged || has_diverged(l))) return fail_diverged(l, done, err);
     if (rc < 0 || done == config->steps) return rc < 0 || !l->failed ? rc : fail_saves(l, err);
@@ -767,8 +774,8 @@ static int open_feed(loop *l, sgt_error *err)
     return sgt_feed_open(&l->val, t->val, &val, err);
 }
 
-/* Fill in r->sets and r->set_count. If memory runs out, leave the list incomplete, which is not an
- * error because the list is only reported. */
+/* Set r->sets and r->set_count to the data sets that were used. If memory runs out, the list is
+ * incomplete, but that is not an error, because the list is only printed. */
 static void fill_sets(const loop *l, sgt_training_result *r)
 {
     const sgt_trainer *t = l->t;
@@ -802,8 +809,8 @@ static void fill_result(const loop *l, sgt_training_result *r)
     r->checkpoint = newest(l) && t->run ? sgt_run_checkpoint(t->run, newest(l)) : NULL;
 }
 
-/* Return how many bytes the backend has allocated on a device with its own memory, or 0 on a CPU.
- * All memory is allocated while the backend opens, so the number does not change afterwards. */
+/* Return the number of bytes that the backend has allocated on a GPU, or 0 on a CPU. A backend
+ * allocates all its memory while it opens, so this number does not change afterwards. */
 static uint64_t held_bytes(const sgt_backend *b)
 {
     sgt_memory_kind kinds[SGT_MEMORY_KINDS];
@@ -834,8 +841,8 @@ static int run(sgt_trainer *t, sgt_training_result *r, sgt_error *err)
         if (rc == SGT_OK) rc = open_feed(&l, err);
         if (rc == SGT_OK) rc = run_steps(&l, err);
     }
-    /* the background write of a checkpoint may still be in progress: wait for it, even after an
-     * error */
+    /* even after an error, wait until a checkpoint that is being written in the background is
+     * complete */
     if (l.saver) sgt_saver_wait(l.saver, NULL);
     trace(&l, 0, 1);
     if (rc == SGT_OK) report_overfit(&l.watch, l.next - t->state.step);
@@ -853,8 +860,8 @@ int sgt_train(sgt_config *s, const sgt_train_options *o, sgt_training_result *r,
     sgt_trainer t;
     *r = (sgt_training_result){0};
     int rc = sgt_trainer_open(&t, s, o, err);
-    /* this process read the checkpoint before it became the run's owner; the previous owner may
-     * have removed the checkpoint meanwhile */
+    /* If the checkpoint is gone, its previous owner may have removed it: this process chose the
+     * checkpoint before it became the owner of the run. */
     if (rc < 0 && rc != SGT_ESTOPPED && t.from && sgt_file_gone(t.from))
         rc = sgt_run_owned(o->run, rc, err);
     if (rc == SGT_OK && o->opened) o->opened(o->ctx, t.backend);
