@@ -1,5 +1,5 @@
-/* before.c: checks the options, estimates the disk space needed, and compares it with the free
- * space. */
+/* before.c: checks the options of a call, estimates the disk space that the output needs, and
+ * compares the estimate with the free space. */
 #include "tokenize/before.h"
 
 #include <errno.h>

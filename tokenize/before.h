@@ -28,7 +28,7 @@ int sgt_tokenize_given(sgt_tokenize_options *o, const sgt_tokenize_options *give
 
 typedef struct sgt_dry_run_result {
     uint64_t files, bytes; /* number of input files, and their total size on disk in bytes */
-    uint64_t skipped;      /* number of input files skipped because they are not text */
+    uint64_t skipped;      /* number of input files that were skipped because they are not text */
     /* exact number of documents; SGT_NOT_KNOWN if the documents cannot be counted without reading
      * the text of the inputs */
     uint64_t documents;
@@ -42,15 +42,17 @@ typedef struct sgt_dry_run_result {
      * the tokens (with several ranks, --shuffle or --dedup), and for shards that are then converted
      * to the layout of another program */
     uint64_t disk_meanwhile;
-    /* free disk space in bytes for this user; SGT_NOT_KNOWN if no output folder is given */
+    /* disk space in bytes that this user can still use; SGT_NOT_KNOWN if no output folder is given
+     * or if the space cannot be determined */
     uint64_t disk_free;
     /* 1 if the output folder already holds a set of shards, complete or not; otherwise 0. If it is
      * 1, sgt_space_lacks does not check the disk space, because the run that began the set did. */
     int begun;
 } sgt_dry_run_result;
 
-/* Estimate what sgt_tokenize(o) would write; o->out may be NULL. Return 0 or a negative SGT_E*.
- * Standard input is refused with SGT_EUSAGE, because its size is unknown. */
+/* Estimate what sgt_tokenize would write if it were called with the options *o, and store the
+ * estimate in *r. o->out may be NULL. Return 0 or a negative SGT_E*. If an input is standard input,
+ * return SGT_EUSAGE, because the size of standard input is unknown. */
 int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error *err);
 
 /* Check that the set of shards will fit on the disk of the output folder o->out. If it will not

@@ -34,7 +34,8 @@ static int write_units(sgt_units *units, const sgt_tokenize_options *o, const sg
     return rc < 0 ? rc : SGT_OK;
 }
 
-/* Tokenize the corpus from the checkpoint *from to its end. */
+/* Tokenize the files of the corpus c, from the checkpoint *from up to the end of the last file.
+ * Pass the tokens to r, which writes them. */
 static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                const sgt_checkpoint *from, sgt_record *r, sgt_error *err)
 {

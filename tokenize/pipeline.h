@@ -28,8 +28,7 @@ int sgt_pipeline_publish(sgt_out *out, sgt_manifest *m, const sgt_out_request *r
  * which must hold a complete set of shards. */
 int sgt_pipeline_reread(sgt_tokenize_result *r, const char *out, sgt_error *err);
 
-/* Return the number of tokens per shard that the options request: o->shard_tokens or the
- * default. */
+/* Return the maximum number of tokens per shard: o->shard_tokens or, if it is 0, the default. */
 uint64_t sgt_pipeline_shard_tokens(const sgt_tokenize_options *o);
 
 #endif

@@ -116,13 +116,13 @@ typedef enum sgt_binary_files {
 typedef enum sgt_invalid_utf8 {
     SGT_INVALID_KEEP,    /* keep the bytes and count them */
     SGT_INVALID_REPLACE, /* replace each ill-formed sequence with U+FFFD and count it */
-    SGT_INVALID_FAIL     /* fail with SGT_EFORMAT; the error names the file and the offset */
+    SGT_INVALID_FAIL     /* fail with SGT_EFORMAT; the error states the file and the offset */
 } sgt_invalid_utf8;
 typedef enum sgt_normalize {
     SGT_NORMALIZE_AS_VOCAB, /* normal form that the vocabulary file specifies (GPT-2: none) */
     SGT_NORMALIZE_NONE,
     SGT_NORMALIZE_NFC, /* Unicode's canonical composition */
-    SGT_NORMALIZE_NFKC /* Unicode's compatibility composition */
+    SGT_NORMALIZE_NFKC /* Unicode's compatibility composition (NFKC) */
 } sgt_normalize;
 typedef enum sgt_layout {
     SGT_LAYOUT_SGT,      /* sgt's shards, SPLIT_NNNNNN.bin and .idx, which sgt_loader.h reads */
@@ -149,11 +149,11 @@ typedef struct sgt_tokenize_options {
     sgt_normalize normalize;     /* Unicode normal form to convert text to before splitting */
     sgt_invalid_utf8 invalid_utf8;
     int special_eot; /* 1: <|endoftext|> in the text begins a document; 0: it is ordinary text */
-    int dedup;       /* 1: skip a document whose text occurred earlier (manual: --dedup) */
+    int dedup;       /* 1: skip each document whose text equals that of an earlier document */
     /* what to write */
     const char *out;       /* folder, created if missing */
     uint64_t shard_tokens; /* tokens per shard, below 2^31; default 10^8; only SGT_LAYOUT_SGT */
-    double val_fraction;   /* fraction of documents for validation, 0 to 1 (manual: --split) */
+    double val_fraction;   /* fraction of documents in the validation split (manual: --split) */
     uint64_t shuffle_seed; /* below 2^63 */
     int shuffle; /* 1: shuffle the documents of each split, with shuffle_seed as the seed */
     sgt_layout layout;
@@ -178,12 +178,13 @@ typedef struct sgt_tokenize_result {
     uint64_t duplicates;         /* documents skipped by dedup */
     /* invalid_utf8: ill-formed sequences; lone_surrogates: those in JSONL, replaced with U+FFFD */
     uint64_t invalid_utf8, lone_surrogates;
-    uint64_t eot_literals;     /* occurrences of <|endoftext|> that were encoded as text */
-    uint64_t pieces, distinct; /* only sgt_vocab_train: pre-tokens in all, and distinct ones */
-    uint64_t bytes_read;       /* input bytes that this call read; fewer if it resumed a run */
-    double seconds;            /* duration, not counting waits for a process that owned `out` */
+    uint64_t eot_literals;     /* occurrences of <|endoftext|> that were encoded as ordinary text */
+    uint64_t pieces, distinct; /* only sgt_vocab_train: numbers of all and of distinct pre-tokens */
+    uint64_t bytes_read;       /* input bytes that this call read, without those of a resumed run */
+    double seconds;            /* duration without waits for a process that was writing `out` */
     uint32_t waiting; /* unfinished parts of other ranks; if not 0, counts are this rank's */
-    int already_done; /* 1: an earlier identical call had completed `out`; this one wrote nothing */
+    /* 1: an earlier identical call completed `out`; this call wrote nothing */
+    int already_done;
 } sgt_tokenize_result;
 
 /* Tokenize the inputs into the folder `out`: shards, the documents' offsets, manifest.json,
@@ -201,7 +202,7 @@ typedef struct sgt_tokenize_result {
  * stop was requested. SGT_EUNSUPPORTED: a .zst file needs over 128 MiB of memory, or a Parquet file
  * has an encoding that sgt does not read. */
 int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt_error *err);
-int sgt_tokenize_threads(void); /* number of cores that the process and its container may use */
+int sgt_tokenize_threads(void); /* number of CPU cores that this process may use */
 
 /* Train a vocabulary of `tokens` ids, 257 to 1,048,576, or fewer if no pair is left to merge. Id 0
  * is <|endoftext|>, ids 1 to 256 are the bytes, and the rest come from merges, which equal those of

@@ -92,7 +92,7 @@ static inline uint64_t load64(const void *p)
     return x;
 }
 
-/* Return the lower n bytes of x, for n <= 8. */
+/* Return the lower n bytes of x (n <= 8), with all higher bytes set to 0. */
 static inline uint64_t low_bytes(uint64_t x, size_t n)
 {
 #if defined(__BMI2__)

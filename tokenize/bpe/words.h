@@ -155,7 +155,7 @@ extern const sgt_bpe sgt_bpe_16, sgt_bpe_32;
 
 struct sgt_encoder {
     sgt_words words;
-    const sgt_bpe *by; /* functions for the vocabulary's id width */
+    const sgt_bpe *by; /* functions for the width of the vocabulary's ids */
     /* memory for the tables and caches in `words`: huge pages, which the kernel allocates when they
      * are first accessed */
     sgt_arena memory;

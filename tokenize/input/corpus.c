@@ -82,7 +82,7 @@ const sgt_magic *sgt_binary_of(const uint8_t *p, size_t n, int whole, int lines)
 /* ---- JSON Lines ---- */
 
 /* Return the index of the first of the bytes p[at] to p[n - 1] that is not white space, or n if all
- * of them are. */
+ * of these bytes are white space. */
 static size_t skip_space(const uint8_t *p, size_t at, size_t n)
 {
     while (at < n && memchr(" \t\r\n", p[at], 4)) at++;
@@ -374,8 +374,8 @@ static int in_order(const FTSENT **a, const FTSENT **b)
 }
 
 /* Return 1 if a file or folder with this name, inside an INPUT folder, is hidden; otherwise 0.
- * Hidden are names that begin with a dot, and the names of files without rows that Hadoop writes
- * next to the Parquet files of a table. */
+ * These names are hidden: every name that begins with a dot, and the names of files that Hadoop
+ * writes next to the Parquet files of a table and that contain no rows. */
 static int is_hidden(const char *name)
 {
     return name[0] == '.' || !strcmp(name, "_SUCCESS") || !strcmp(name, "_metadata") ||

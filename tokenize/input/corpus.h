@@ -108,8 +108,8 @@ typedef struct sgt_corpus_file {
      * middle is in the rank's range (parquet.h). */
     uint64_t from, end;
     /* If `val` is 1, the file belongs to the validation split; if `train` is 1, to the training
-     * split. If both are 0, a hash of the name decides. At most one file has a 1 here, so that no
-     * split is empty (sgt_text_feed_choose). */
+     * split. If both are 0, a hash of the name decides. At most one file of a corpus has `val` or
+     * `train` set, to avoid an empty split (sgt_text_feed_choose). */
     int val, train;
 } sgt_corpus_file;
 
@@ -238,7 +238,7 @@ typedef enum sgt_form {
     SGT_FORM_BRACE,
     SGT_FORM_LINES, /* JSON Lines */
     SGT_FORM_ARRAY, /* JSON array whose first element is an object with the text field */
-    SGT_FORM_MORE,  /* undecided: more bytes of the stream are needed */
+    SGT_FORM_MORE,  /* not known yet: more bytes of the stream are needed to decide */
     /* not text, or a JSON array, while --binary skip is set: the file cannot be tokenized */
     SGT_FORM_OTHER
 } sgt_form;

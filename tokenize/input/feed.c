@@ -21,8 +21,8 @@
 /* minimum size in bytes of text that is cut between two tokens (cut_long) if the split rule allows
  * no cut in it */
 #define LONG_PIECE ((size_t)1 << 20)
-/* maximum size in bytes of a JSONL line, and of text in which no cut is found; a longer line is
- * bad, and more text without a cut is an error */
+/* maximum size in bytes of a JSONL line, and of text in which there is no offset at which it can be
+ * cut; a longer line is bad, and more text without a cut is an error */
 #define EXTENT ((size_t)1 << 30)
 /* number of bytes of text per unit of work; small enough that the text and its ids fit into the L2
  * cache of a CPU core */
@@ -42,14 +42,16 @@
 
 /* ---- the literal end of text ---- */
 
-/* Return 1 if the n bytes at `text` begin with the literal *l; otherwise 0. */
+/* Return 1 if the n bytes at `text` begin with the literal *l (such as <|endoftext|>); otherwise
+ * 0. */
 static int begins_with(const sgt_literal *l, const uint8_t *text, size_t n)
 {
     return l->text && n >= strlen(l->text) && !memcmp(text, l->text, strlen(l->text));
 }
 
-/* Return the offset, from `text`, of the last literal in the n bytes at `text`. A literal at offset
- * 0 is ignored. If there is no other literal, return 0. */
+/* Return the offset, from `text`, of the last occurrence of the literal *l (such as <|endoftext|>)
+ * in the n bytes at `text`. A literal at offset 0 is ignored. If there is no other literal, return
+ * 0. */
 static size_t last_literal(const sgt_literal *l, const uint8_t *text, size_t n)
 {
     const size_t bytes = strlen(l->text);
@@ -61,8 +63,8 @@ static size_t last_literal(const sgt_literal *l, const uint8_t *text, size_t n)
     return last;
 }
 
-/* memchr searches for the first byte of the literal. This is faster than a search for the complete
- * literal with memmem, because text has few such bytes. */
+/* memchr searches for the first byte of the literal (such as <|endoftext|>). This is faster than a
+ * search for the complete literal with memmem, because text has few such bytes. */
 uint64_t sgt_literal_count(const sgt_literal *l, const uint8_t *text, size_t n)
 {
     const uint8_t *end = text + n;
@@ -72,13 +74,14 @@ uint64_t sgt_literal_count(const sgt_literal *l, const uint8_t *text, size_t n)
     return count;
 }
 
-/* Return the maximum number of bytes of a literal that can be after the end of a text if the
- * literal begins in this text: the length of the literal minus 1, or 0 if no literal is searched
- * for. */
+/* Return the maximum number of bytes of the literal *l (such as <|endoftext|>) that can be after
+ * the end of a text if the literal begins in this text: the length of the literal minus 1, or 0 if
+ * no literal is searched for. */
 static size_t literal_beyond(const sgt_literal *l) { return l->text ? strlen(l->text) - 1 : 0; }
 
-/* Return 1 if a literal begins in the n bytes at `text` and ends in the `more` bytes that follow
- * these bytes; otherwise 0. */
+/* Return 1 if the literal *l (such as <|endoftext|>) occurs across the end of the n bytes at
+ * `text`, so that it begins in these bytes and ends in the `more` bytes that follow; otherwise
+ * 0. */
 static uint64_t is_across(const sgt_literal *l, const uint8_t *text, size_t n, size_t more)
 {
     const size_t beyond = literal_beyond(l), before = n < beyond ? n : beyond;
@@ -342,8 +345,8 @@ static int set_carry(sgt_text_feed *f, const uint8_t *bytes, size_t n, sgt_error
     return SGT_OK;
 }
 
-/* Return 1 if the n bytes at `text` begin with the literal, literals begin documents (--special
- * eot), and the current file is not JSONL; otherwise 0. */
+/* Return 1 if the n bytes at `text` begin with the end-of-text literal (such as <|endoftext|>),
+ * literals begin documents (--special eot), and the current file is not JSONL; otherwise 0. */
 static int begins_document(const sgt_text_feed *f, const uint8_t *text, size_t n)
 {
     return f->r.literal.divides && !current(f)->lines && begins_with(&f->r.literal, text, n);
@@ -389,10 +392,11 @@ static int add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clos
     return append_part(u, &part, err);
 }
 
-/* Find a cut in the n bytes at `text`, whose ill-formed UTF-8 sequences will be replaced with
- * U+FFFD before the text is encoded. Set *good to the offset of the cut, or to 0 if none is found.
- * The cut is searched for in a copy of the text with the replacements, and its offset in the copy
- * is then converted to an offset in the text. */
+/* Find a cut (an offset at which the text can be divided without changing its ids) in the n bytes
+ * at `text`. Ill-formed UTF-8 in the text will be replaced with U+FFFD before it is encoded. Set
+ * *good to the offset of the cut, or to 0 if none is found. The cut is searched for in a copy of
+ * the text with the replacements, and its offset in the copy is then converted to an offset in the
+ * text. */
 static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good,
                         sgt_error *err)
 {
@@ -404,8 +408,9 @@ static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t 
     return SGT_OK;
 }
 
-/* Find a cut between two tokens in the n bytes at `text`, if the split rule allows no cut in them
- * and no literal begins a document there. The tokens before the cut must be the same whatever text
+/* Find a cut (an offset at which the text can be divided without changing its ids) between two
+ * tokens in the n bytes at `text`. Call this if the split rule allows no cut in these bytes, and if
+ * no literal begins a document in them. The tokens before the cut must be the same whatever text
  * follows. Text to be normalized is cut only if it is all ASCII. Normalization can then change only
  * the last character of the text, depending on the text that follows, and this character is after
  * the cut. Set *good to the offset of the cut; if there is none, *good, which is 0 before the call,
@@ -422,8 +427,9 @@ static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     return SGT_OK;
 }
 
-/* Find a cut in the n bytes at `text`, which come from a text file. Set *good to its offset, or to
- * 0 if there is no cut. If literals begin documents, cut before the last literal. If there is no
+/* Find a cut (an offset at which the text can be divided without changing its ids) in the n bytes
+ * at `text`, which come from a text file. Set *good to the cut, or to 0 if there is none. If
+ * literals (such as <|endoftext|>) begin documents, cut before the last literal. If there is no
  * such literal, cut where the split rule allows it, except in the last few bytes, which may be the
  * beginning of a literal. As a result, no cut is inside a literal that begins a document, and no
  * literal that is ordinary text is missed when literals are counted. */
@@ -447,9 +453,10 @@ static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     return rc;
 }
 
-/* Find a cut in the n bytes at `text`, as close to their end as possible. Set *good to the offset
- * of the cut from `text`, or to 0 if there is no cut and more text must be read. An earlier search
- * has found that the first `seen` bytes contain no cut. */
+/* Find a cut in the n bytes at `text`, as close to their end as possible. A cut is an offset at
+ * which text can be divided without changing its ids, or at which a JSONL line ends. Set *good to
+ * the cut, or to 0 if there is no cut and more text must be read. An earlier search has found that
+ * the first `seen` bytes contain no cut. */
 static int cut_part(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen, size_t *good,
                     sgt_error *err)
 {

@@ -60,7 +60,7 @@ uint64_t sgt_literal_count(const sgt_literal *l, const uint8_t *text, size_t n);
 
 /* ---- units ---- */
 
-/* Settings that all units of a feed share. */
+/* Settings of a feed, which apply to all units that it reads. */
 typedef struct sgt_reading {
     const sgt_corpus *corpus;
     const sgt_tokenize_options *o;

@@ -119,7 +119,7 @@ typedef struct field {
     int id;
     /* type that the value must have if `place` is set; a value of a different type is skipped */
     int type;
-    int64_t *number; /* where to store an integer or a boolean */
+    int64_t *number; /* variable in which the value is stored, if it is an integer or a boolean */
     thrift *place;
 } field;
 
@@ -258,7 +258,7 @@ typedef struct walk {
     /* list: 1 if the requested column, or a group that contains it, is repeated. group: 1 if the
      * requested name is the name of a group. */
     int list, group;
-    int twice;          /* 1 if several columns have the requested name */
+    int twice;          /* 1 if more than one column has the requested name */
     char names[LISTED]; /* names of the columns that hold strings, for an error message */
     size_t used;
     /* path of the element that is being read: the names of the groups that contain it, and its

@@ -33,7 +33,8 @@ typedef struct sgt_parquet sgt_parquet;
 
 typedef struct sgt_parquet_request {
     const sgt_corpus_file *file;
-    const char *field; /* name of the column: "text", or "a.b" for column b of group a */
+    /* name of the column to read, such as "text", or "a.b" for the column b in the group a */
+    const char *field;
     /* index of the first row to deliver; rows before the range of the file that this rank reads
      * (sgt_corpus_file) are not delivered */
     uint64_t row;
@@ -87,7 +88,7 @@ uint64_t sgt_parquet_raw(const sgt_parquet *p);
  * rows. */
 #define SGT_PARQUET_ROWS 16384
 
-/* Physical types of columns, with their numbers in parquet.thrift. */
+/* Those physical types of columns that are supported, with their numbers in parquet.thrift. */
 enum {
     SGT_PARQUET_INT32 = 1,
     SGT_PARQUET_INT64 = 2,
@@ -147,7 +148,7 @@ typedef struct sgt_parquet_page {
     uint64_t offset; /* offset of the page in the file */
     uint64_t first, count;
     size_t text; /* estimated uncompressed size in bytes of these rows */
-    size_t at;   /* offset of the compressed bytes in the unit's text */
+    size_t at;   /* offset of the page's compressed bytes in the unit's text */
     int codec;
     sgt_parquet_column column;
     /* dictionary of the column in the row group of this page; NULL if there is none */

@@ -237,7 +237,7 @@ typedef struct deltas {
     uint64_t last;
     int begun;             /* 1: the first number has been read */
     uint64_t block, minis; /* number of numbers per block, and number of miniblocks per block */
-    uint64_t mini;         /* index of the current miniblock in the current block */
+    uint64_t mini;         /* index of the current miniblock within the current block */
     uint64_t in_mini;      /* numbers left in the miniblock */
     uint64_t least;        /* smallest delta of the block */
     /* for each of the `minis` miniblocks of the current block: number of bits per delta */

@@ -223,7 +223,7 @@ static int damaged(const sgt_source *s, const char *kind, const char *why, sgt_e
 static int inflate_some(sgt_source *s, sgt_error *err)
 {
     z_stream *z = &s->gz;
-    if (!s->inside) { /* skip zeros after a member, and begin the next member */
+    if (!s->inside) { /* skip the zeros (padding) after a gzip member, and begin the next member */
         while (s->in_at < s->in_size && s->in[s->in_at] == 0) s->in_at++;
         if (s->in_at == s->in_size) return SGT_OK;
         inflateReset(z);

@@ -38,9 +38,9 @@
 
 typedef struct sgt_source sgt_source;
 
-/* Create a source for the file f. The file is opened at the first read or seek. If a stop is
- * requested through `stop` or `cancel`, waiting for bytes ends with SGT_ESTOPPED. f, `stop` and
- * `cancel` must outlive the source. */
+/* Set *out to a new source, from which the stream of the file f is read. The file is opened at the
+ * first read or seek. If a stop is requested through `stop` or `cancel`, waiting for bytes ends
+ * with SGT_ESTOPPED. f, `stop` and `cancel` must outlive the source. */
 int sgt_source_open(sgt_source **out, const sgt_corpus_file *f, const sgt_stop *stop,
                     const sgt_stop *cancel, sgt_error *err);
 

@@ -33,7 +33,7 @@
 
 typedef struct sgt_piece {
     uint64_t hash, count; /* count 0: the slot is free */
-    uint64_t at;          /* offset of the piece's bytes in sgt_pieces.text */
+    uint64_t at;          /* offset, in sgt_pieces.text, of the bytes of the piece */
     uint64_t n;
 } sgt_piece;
 
@@ -44,7 +44,7 @@ typedef struct sgt_pieces {
     /* number of slots (a power of two), and number of distinct pieces, each of which takes one
      * slot */
     size_t room, count;
-    uint64_t total; /* number of pieces counted, including repetitions */
+    uint64_t total; /* sum of the counts of all pieces */
     uint8_t *text;
     size_t used, text_room;
 } sgt_pieces;
