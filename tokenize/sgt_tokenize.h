@@ -183,8 +183,7 @@ typedef struct sgt_tokenize_result {
     uint64_t bytes_read;       /* input bytes that this call read, without those of a resumed run */
     double seconds;            /* duration without waits for a process that was writing `out` */
     uint32_t waiting; /* unfinished parts of other ranks; if not 0, counts are this rank's */
-    /* 1: an earlier identical call completed `out`; this call wrote nothing */
-    int already_done;
+    int already_done; /* 1: an earlier identical call completed `out`; this call wrote nothing */
 } sgt_tokenize_result;
 
 /* Tokenize the inputs into the folder `out`: shards, the documents' offsets, manifest.json,

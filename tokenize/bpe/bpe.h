@@ -35,19 +35,20 @@ size_t sgt_bpe_scan_32(const sgt_vocab *v, const uint8_t *s, size_t n, void *ids
  * bounds the look-ahead.) This code does not compute the bound. Instead, it tries borders between
  * tokens, and accepts a border as a cut only if the condition of this proof holds for the border:
  *
- *   Let a piece start at f and reach at least to t. Let b be an offset between f and t, and M the
- *   number of bytes of the longest token. Wherever the piece ends, one of its tokens ends at an
- *   offset a in t-M+1 ... t, since no token is longer than M. The tokens before a are those of
- *   f ... a encoded alone (pieces.c: adjacent tokens fit, so they are the encoding of their bytes).
- *   If, for each of these M offsets a, the tokens of f ... a have a border at b, then the tokens of
- *   the whole piece have a border at b.
+ *   Let a piece start at offset f and end at offset t or later. Let b be an offset between f and t,
+ *   and let M be the length in bytes of the longest token. Wherever the piece ends, one of its
+ *   tokens ends at an offset a with t-M+1 <= a <= t, because no token is longer than M. The tokens
+ *   of the piece before a are the encoding of the bytes from f to a (pieces.c: every two adjacent
+ *   tokens "fit", and tokens that fit are the encoding of their joined bytes). If, for each of
+ *   these M offsets a, the encoding of the bytes from f to a has a border at b, the encoding of the
+ *   complete piece has a border at b as well.
  *
- *   The tokens of f ... a have a border at b if and only if the last token of f ... b and the first
- *   token of b ... a fit next to each other. This takes one look-up, and the M offsets have only a
- *   few different first tokens.
+ *   The encoding of the bytes from f to a has a border at b if and only if two tokens fit next to
+ *   each other: the last token of the bytes from f to b, and the first token of the bytes from b to
+ *   a. Checking this takes one look-up, and few different first tokens occur for the M offsets a.
  *
- * The tokens of the two parts, joined, are then those of the whole piece, because a sequence of
- * tokens that fit is the encoding of its bytes. */
+ * If b passes the check, the piece can be cut at b: the ids of the bytes before b and the ids of
+ * the bytes after b, joined, are the ids of the piece, because all adjacent tokens fit. */
 
 /* maximum length in bytes of a vocabulary's longest token for which sgt_extent_cut searches for a
  * cut; if the vocabulary has a longer token, sgt_extent_cut returns 0 (no cut found) */

@@ -83,9 +83,8 @@ uint64_t sgt_parquet_raw(const sgt_parquet *p);
  * dictionary is decoded only once, into a separate unit. So is a page with more than
  * SGT_PARQUET_ROWS rows. */
 
-/* Maximum number of rows of a page that are added to a unit (the text that a thread tokenizes at a
- * time) at a time. A page with more rows becomes a shared page, from which several units take
- * rows. */
+/* Maximum number of rows that one call adds from a page to a unit (the text that a thread tokenizes
+ * at a time). A page with more rows becomes a shared page, from which several units take rows. */
 #define SGT_PARQUET_ROWS 16384
 
 /* Those physical types of columns that are supported, with their numbers in parquet.thrift. */

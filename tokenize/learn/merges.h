@@ -28,7 +28,7 @@
  *         if (p.slots[i].count) use(p.text + p.slots[i].at, p.slots[i].n);
  *     sgt_pieces_free(&p);
  *
- * A table is a hash table. It takes 32 bytes of memory per slot, plus the bytes of each distinct
+ * The table is a hash table. It takes 32 bytes of memory per slot, plus the bytes of each distinct
  * piece once. At most half of the slots are in use. */
 
 typedef struct sgt_piece {
