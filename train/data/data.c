@@ -1,5 +1,5 @@
-/* data.c: opens a run's training and validation data. The data is either the shards of one or
- * several data sets, or a file of prompts and completions. */
+/* data.c: opens a run's training and validation data: either one or several data sets of tokenized
+ * shards, or a file of prompts and completions. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -18,8 +18,8 @@
 #include "train/memory/memory.h"
 #include "train/trainer.h"
 
-/* Maximum number of rows in an evaluation. It is a multiple of 64, because a mix distributes rows
- * over its data sets in groups of 64. */
+/* Maximum number of rows in an evaluation. The number is a multiple of 64, because the loader
+ * divides the rows among several data sets in groups of 64. */
 #define EVAL_ROWS 256
 
 int sgt_trainer_has_shards(const char *folder)
@@ -38,7 +38,7 @@ static int by_documents(const sgt_config *s) { return s->sampling == SGT_SAMPLIN
 
 /* ---- several sets ---- */
 
-/* Split --data into the data sets that it names. An error message begins with "--data". */
+/* Split the value of --data into data sets. On error, the message begins with "--data". */
 static int parse_sets(const sgt_trainer *t, sgt_loader_set **sets, uint32_t *count, sgt_error *err)
 {
     sgt_error why;
@@ -46,16 +46,16 @@ static int parse_sets(const sgt_trainer *t, sgt_loader_set **sets, uint32_t *cou
     return rc < 0 ? sgt_fail(err, rc, "--data: %s", why.text) : SGT_OK;
 }
 
-/* If --data names several data sets, describe them in t->state.sets, which checkpoints store. If
- * the data has changed when the run is resumed, this description shows which set has changed. If
- * there is only one set, its hash suffices and t->state.sets stays NULL. */
+/* If --data names several data sets, store a JSON list of these sets in t->state.sets, which
+ * checkpoints contain. A resumed run uses the list to report which set has changed. A single set is
+ * identified by its hash, so t->state.sets stays NULL. */
 static int describe_sets(sgt_trainer *t, sgt_error *err)
 {
     json_t *list = json_array();
     int lost = 0;
     for (uint32_t i = 0; t->info.set_count > 1 && i < t->info.set_count; i++) {
         const sgt_loader_set_info *set = &t->info.sets[i];
-        /* name: path of the set for messages and JSON, with bytes that are not UTF-8 escaped */
+        /* name: path of the set for messages and JSON, with invalid UTF-8 escaped */
         char hash[17], name[4096];
         snprintf(hash, sizeof hash, "%016" PRIx64, set->hash);
         lost |= json_array_append_new(list, json_pack("{s:s, s:f, s:s}", "data",
@@ -69,8 +69,8 @@ static int describe_sets(sgt_trainer *t, sgt_error *err)
     return lost ? sgt_fail_memory(err, t->s->data) : SGT_OK;
 }
 
-/* Return whether `hash` is the hash of one of the sets in `then`, the list of data sets in the
- * checkpoint of the resumed run. */
+/* Return 1 if the list `then` contains a data set with this hash; otherwise return 0. The list
+ * comes from the checkpoint of the resumed run. */
 static int was_trained_on(const json_t *then, uint64_t hash)
 {
     size_t i;
@@ -83,8 +83,8 @@ static int was_trained_on(const json_t *then, uint64_t hash)
     return 0;
 }
 
-/* Write the list of data sets `then`, which comes from the checkpoint of the resumed run, to
- * `names`, in the syntax of --data. A list that does not fit in n bytes is cut and ends in
+/* Write the list of data sets `then` to `names` in the syntax of --data. The list comes from the
+ * checkpoint of the resumed run. If the text does not fit in n bytes, truncate it and end it with
  * "...". */
 static void format_sets(char *names, size_t n, const json_t *then)
 {
@@ -102,9 +102,9 @@ static void format_sets(char *names, size_t n, const json_t *then)
     if (at >= n) memcpy(names + n - 4, "...", 4);
 }
 
-/* Return the error that the hash of the data differs from the hash in the checkpoint. The message
- * names the set whose tokens have changed. If the list of sets itself has changed, the message
- * names the sets on which the run was trained before. */
+/* Return the error that the hash of the data differs from the hash in the checkpoint. If a set's
+ * tokens have changed, the message names this set. If only the list of sets has changed, the
+ * message names the sets in the checkpoint. */
 static int fail_other_data(const sgt_trainer *t, sgt_error *err)
 {
     char names[512] = "one set";
@@ -131,21 +131,21 @@ static int fail_other_data(const sgt_trainer *t, sgt_error *err)
 /* ---- validation shards ---- */
 
 /* Set *out to the number of tokens in the longest validation shard of the set at `path`, or to 0 if
- * the set has no such shard. A folder that cannot be read is an error. */
+ * the set has no validation shard. Return an error if the folder cannot be read. */
 static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
 {
     sgt_set set = {.survey = 1};
     sgt_manifest m;
     struct stat st;
     *out = 0;
-    /* A path to a file is a single shard, and a path that does not exist may be Megatron-LM's
-     * PREFIX. Neither has validation shards. */
+    /* A path to a file names a single shard. A path that does not exist may be the prefix of
+     * Megatron-LM's PREFIX.bin. In both cases, there are no validation shards. */
     if (stat(path, &st) < 0 ? errno == ENOENT : !S_ISDIR(st.st_mode)) return SGT_OK;
     int rc = sgt_manifest_find(&m, path, err);
     if (rc == SGT_OK) rc = sgt_set_add_split(&set, path, "val", 0, &m, err);
     for (uint32_t i = 0; i < set.count; i++) {
-        /* a damaged shard counts as infinitely long, so that the set is kept, and opening it
-         * reports the damage */
+        /* count a damaged shard as infinitely long: the caller then keeps the set, and opening the
+         * set reports the damage */
         uint64_t tokens = set.shards[i].damage ? UINT64_MAX : set.shards[i].head.tokens;
         if (tokens >= *out) *out = tokens ? tokens : 1;
     }
@@ -154,10 +154,10 @@ static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
     return rc;
 }
 
-/* Remove the data sets that cannot be used for evaluation from the array `sets`, and set *all to
- * the number of the remaining ones. A set can be used if one of its validation shards has enough
- * tokens for a row. For each set that is removed, give a notice that says why. If there is only one
- * set, write that reason to `why` instead, because it is printed with the line about the data. */
+/* Remove from `sets` the data sets that have no validation shard with enough tokens for a row, and
+ * set *all to the number of remaining sets. For each removed set, give a notice with the reason. If
+ * there is only one set, write the reason to `why` instead, because the caller prints it on the
+ * line that describes the data. */
 static int keep_evaluable(const sgt_config *s, sgt_loader_set *sets, uint32_t *all,
                           char why[SGT_UNEVALUATED], const sgt_notice *notice, sgt_error *err)
 {
@@ -186,8 +186,8 @@ static int keep_evaluable(const sgt_config *s, sgt_loader_set *sets, uint32_t *a
     return SGT_OK;
 }
 
-/* Open the data sets that --data names. If `why` is NULL, open the training shards. Otherwise open
- * the validation shards of the sets that keep_evaluable keeps. If it keeps none, leave *out
+/* Open the data sets that --data names. If `why` is NULL, open their training shards. Otherwise
+ * open the validation shards of the sets that keep_evaluable keeps; if it keeps no set, leave *out
  * unchanged and write the reason to `why`. */
 static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVALUATED],
                      const sgt_loader_options *o, sgt_error *err)
@@ -201,10 +201,10 @@ static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVAL
         all.split = "val";
         rc = keep_evaluable(t->s, sets, &all.set_count, why, &o->notice, err);
     }
-    /* How much is preloaded depends on the amount of free memory, and all ranks must read the same
-     * amount. But preloading itself reduces the free memory. Therefore two barriers are needed: at
-     * the first, every rank waits until all ranks have finished preloading earlier data; at the
-     * second, until all ranks have read the amount and may begin to preload this data. */
+    /* The free memory determines how much data is preloaded, so all ranks must read the same value,
+     * although preloading changes it. At the first barrier, ranks wait until every rank has
+     * finished preloading earlier data. At the second barrier, they wait until every rank has read
+     * the value, and only then preload this data. */
     sgt_ranks *together = o->reader == SGT_READER_PRELOAD ? t->o->ranks : NULL;
     if (rc == SGT_OK && together) rc = together->barrier(together, err);
     all.available = sgt_memory_for_data(t);
@@ -219,8 +219,8 @@ static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVAL
 
 /* ---- ids and names ---- */
 
-/* Find the id of the end-of-text token, which begins each document: the id in the headers of the
- * shards, or else GPT-2's. */
+/* Set t->eot to the id of the end-of-text token, which begins each document. Use the id in the
+ * shards' headers or, if they have none and the vocabulary has GPT-2's size, GPT-2's id. */
 static int find_eot(sgt_trainer *t, sgt_error *err)
 {
     t->eot = t->info.eot;
@@ -233,9 +233,9 @@ static int find_eot(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Read the text of the tokenizer.json that belongs to the data or the model. Read it when the run
- * starts, because the file may be in the checkpoint from which the run resumes, and that checkpoint
- * is deleted after a few saves. */
+/* Read the tokenizer.json that belongs to the data or the model into memory. The file must be read
+ * when the run starts: it may be in the checkpoint from which the run resumes, and a later save
+ * deletes that checkpoint. */
 static int read_tokenizer(sgt_trainer *t, sgt_error *err)
 {
     const char *const others[] = {t->from, t->init};
@@ -244,8 +244,7 @@ static int read_tokenizer(sgt_trainer *t, sgt_error *err)
     for (uint32_t i = 0; i < sets + 2 && rc == SGT_OK && !t->tokenizer; i++) {
         size_t n;
         char path[SGT_PATH];
-        /* a tokenizer.json of any set will do, because all sets of a mix have the same
-         * vocabulary */
+        /* use the first tokenizer.json found, because all sets of a mix have the same vocabulary */
         const char *in = i < sets ? t->info.sets[i].path : others[i - sets];
         if (!in || sgt_file_gone(sgt_path(path, in, "tokenizer.json"))) continue;
         rc = sgt_file_get(&t->tokenizer, &n, path, SGT_VOCAB_FILE_MOST, err);
@@ -254,10 +253,10 @@ static int read_tokenizer(sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* Find the length in bytes of the text of each id, which validation in bits per byte needs. If the
- * vocabulary is unknown or cannot be read, validation reports only nats. Return an error if the
- * tokenizer.json in the shards' folder has a different vocabulary than the shards: the file would
- * be copied to every checkpoint, and would decode the model's output wrongly. */
+/* Set t->text_bytes to the length in bytes of each id's text, which is needed to report validation
+ * loss in bits per byte. If the vocabulary is unknown or unreadable, only nats are reported. Return
+ * an error if the tokenizer.json in the shards' folder does not match the shards: checkpoints would
+ * contain a copy of it, which would decode the model's output wrongly. */
 static int find_text_bytes(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;
@@ -310,8 +309,9 @@ static sgt_loader_options loader_options(const sgt_trainer *t)
                                 .notice = t->o->notice};
 }
 
-/* Check that the data set at `path` has the vocabulary of the --init model, if both vocabularies
- * are known. Ignore other errors of the set, because opening it will report them. */
+/* Return an error if the data set at `path` and the --init model have different vocabularies.
+ * Ignore unknown vocabularies. Also ignore other errors of the data set, because opening it reports
+ * them later. */
 static int compare_ids(const sgt_trainer *t, const char *path, const sgt_loader_options *o,
                        sgt_error *err)
 {
@@ -335,9 +335,9 @@ static int compare_ids(const sgt_trainer *t, const char *path, const sgt_loader_
                     t->init, path, t->init);
 }
 
-/* Check that all data sets have the model's vocabulary, before any token is read. Otherwise the
- * first error could be about a token's id that is too large for the model, and would not mention
- * the vocabularies. */
+/* Return an error if the vocabulary of a data set differs from that of the --init model. Call this
+ * before any token is read. Otherwise the first error might be an id that is too large for the
+ * model, with a message that does not mention vocabularies. */
 static int check_ids(const sgt_trainer *t, const sgt_loader_options *o, sgt_error *err)
 {
     sgt_loader_set *sets;
@@ -361,8 +361,8 @@ static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path
     if (!t->o->examples)
         return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: expected a folder of shards or a shard",
                         path);
-    /* If the model's config.json could not be read, the vocabulary is 0 here. In that case, pass no
-     * model: the unreadable file is reported later. */
+    /* The vocabulary is 0 if the model's config.json could not be read. In that case, pass no
+     * model, because the unreadable file is reported later. */
     const char *model = !t->model.vocab ? NULL : t->from ? t->from : t->init;
     int rc = t->o->examples(path, model, t->model.vocab, e, err);
     if (rc < 0) return rc;
@@ -381,8 +381,7 @@ static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path
     return sgt_examples_arrange(e, path, &rows, &o->notice, err);
 }
 
-/* Describe the examples in *info, in the form in which the loader describes a data set with one
- * shard. */
+/* Fill *info for a file of examples, as the loader does for a data set with one shard. */
 static void describe_examples(const sgt_examples *e, sgt_loader_info *info)
 {
     *info = (sgt_loader_info){.tokens = e->starts[e->count],
@@ -397,8 +396,8 @@ static void describe_examples(const sgt_examples *e, sgt_loader_info *info)
                               .eot = e->eot};
 }
 
-/* Open the training data, and describe it in *info. Set *train if the data is shards, or *e if it
- * is a file of prompts and completions. */
+/* Open the training data and describe it in *info. If the data consists of shards, set *train. If
+ * it is a file of prompts and completions, fill *e. */
 static int open_train(const sgt_trainer *t, sgt_loader **train, sgt_examples *e,
                       sgt_loader_info *info, const sgt_loader_options *o, sgt_error *err)
 {
@@ -416,7 +415,8 @@ int sgt_trainer_measure_data(const sgt_trainer *t, sgt_loader_info *info, uint64
     const sgt_config *s = t->s;
     sgt_loader_options o = {.size = sizeof o, .batch = 1, .ranks = 1, .reader = SGT_READER_MMAP};
     o.seq = (uint32_t)s->seq;
-    /* rows that consist of documents may come from shards that are shorter than a row */
+    /* with these samplings, a row consists of complete documents, so shards may be shorter than a
+     * row */
     if (s->sampling == SGT_SAMPLING_DOCUMENTS || s->sampling == SGT_SAMPLING_PACKED)
         o.sampling = (sgt_sampling)s->sampling;
     sgt_loader *train = NULL, *of_val = NULL;
@@ -424,7 +424,8 @@ int sgt_trainer_measure_data(const sgt_trainer *t, sgt_loader_info *info, uint64
     char why[SGT_UNEVALUATED];
     *val = 0;
     int rc = open_train(t, &train, &e, info, &o, err);
-    /* ignore errors in the validation shards here, because the run itself will report them */
+    /* ignore errors in the validation shards here, because the run reports them when it opens
+     * them */
     if (train && s->eval_every && open_sets(t, &of_val, why, &o, NULL) == SGT_OK && of_val)
         *val = sgt_loader_get_info(of_val)->tokens;
     sgt_loader_close(train);
@@ -433,9 +434,9 @@ int sgt_trainer_measure_data(const sgt_trainer *t, sgt_loader_info *info, uint64
     return rc;
 }
 
-/* Return an error if `path` comes from the checkpoint and not from the user, and neither `path` nor
- * PATH.bin (as Megatron-LM names it) exists. `pass` is the option with which the user can give the
- * new path. */
+/* If `path` was stored in the checkpoint, rather than given by the user, return an error unless
+ * `path` or PATH.bin (Megatron-LM's name) exists. `pass` names the option with which the user can
+ * give the new path. */
 static int check_there(const sgt_trainer *t, sgt_setting which, const char *path, const char *pass,
                        sgt_error *err)
 {
@@ -478,9 +479,9 @@ static int validate_examples(sgt_trainer *t, const sgt_loader_options *o, sgt_er
     return rc;
 }
 
-/* Open the validation data. Every evaluation uses the same rows, whatever the seed, and these rows
- * are spread over all of the data. If --data names several sets, the rows come from all sets that
- * have validation data. */
+/* Open the validation data. Every evaluation uses the same rows, which are spread over all of the
+ * data and do not depend on --seed. If --data names several sets, rows are taken from all sets that
+ * can be evaluated. */
 static int open_validation(sgt_trainer *t, sgt_error *err)
 {
     sgt_loader_options o = loader_options(t);

@@ -1,5 +1,5 @@
-/* feed.c: gets batches of rows. Either the threads of a loader's stream prepare batches ahead, or
- * the caller's thread makes each batch when it is requested, with a loader's cursor. */
+/* feed.c: returns batches of rows. Either threads prepare batches ahead (a loader's stream), or the
+ * caller's thread makes each batch when the caller requests it (a loader's cursor). */
 #include "train/data/feed.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 #include "loader/handle.h"
 
-/* ---- examples: permute them, and cut or pad each example to the length of a row ---- */
+/* ---- examples: prompts with completions ---- */
 
 int sgt_examples_arrange(sgt_examples *e, const char *name, const sgt_example_rows *rows,
                          const sgt_notice *notice, sgt_error *err)
@@ -71,8 +71,8 @@ void sgt_examples_free(sgt_examples *e)
 
 /* ---- the feed ---- */
 
-/* State of one thread that prepares batches, for the trace. track: the thread's track in the trace;
- * from: time at which the thread began to prepare its current batch. */
+/* Times of one thread that prepares batches. track: the thread's track in the trace; from: time at
+ * which the thread began to prepare its current batch. */
 typedef struct maker {
     int track;
     uint64_t from;
@@ -84,15 +84,14 @@ struct sgt_feed {
     sgt_feed_options o;
     uint64_t given; /* number of batches returned so far */
     sgt_stream *stream;
-    /* Batches that the caller may still be reading, because sgt_feed_next returned them at most
-     * o.hold calls ago. The oldest comes first. */
+    /* Batches, oldest first, that the caller may still be reading: those that sgt_feed_next
+     * returned in its last o.hold + 1 calls. */
     const sgt_loader_batch *held[SGT_FEED_HOLD + 1];
     unsigned holding;
-    /* array with one element for each thread that prepares batches; NULL: no trace */
+    /* array with one element per thread that prepares batches; NULL if there is no trace */
     maker *makers;
     sgt_cursor *cursor; /* used if there is no stream */
-    /* buffers for batches, used in rotation; each is allocated when it is first needed, and NULL
-     * until then */
+    /* buffers for batches, used in rotation; NULL: this buffer is not needed */
     void *ring[SGT_FEED_AHEAD + SGT_FEED_HOLD];
 };
 
@@ -117,7 +116,7 @@ static int open_ring(sgt_feed *f, unsigned n, sgt_error *err)
     return SGT_OK;
 }
 
-/* Open a feed without threads, in which sgt_feed_next makes each batch. */
+/* Open a feed that has no threads: sgt_feed_next makes each batch. */
 static int open_now(sgt_feed *f, sgt_error *err)
 {
     int rc = open_ring(f, f->o.hold + 1, err);
@@ -196,7 +195,8 @@ void sgt_feed_close(sgt_feed *f)
     free(f);
 }
 
-/* Release the oldest of the batches in `held`, if there are more than the caller needs (o.hold). */
+/* Release the oldest batch in `held` if `held` has more than o.hold batches, the number that must
+ * stay valid. */
 static void release_oldest(sgt_feed *f)
 {
     if (f->holding <= f->o.hold) return;
@@ -204,8 +204,8 @@ static void release_oldest(sgt_feed *f)
     memmove(f->held, f->held + 1, --f->holding * sizeof *f->held);
 }
 
-/* Make the next batch in the caller's thread, in the memory at `to`. Return 0, or 1 if there was no
- * further batch. */
+/* Make the next batch in the memory at `to`, in the caller's thread. Return 0, 1 if there are no
+ * more batches, or a negative SGT_E*. */
 static int make_batch(sgt_feed *f, int32_t *to, sgt_error *err)
 {
     const size_t ids = f->rows * f->T;
