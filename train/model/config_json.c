@@ -1,5 +1,5 @@
-/* config_json.c: reads an sgt_model from a config.json, and writes config.json from an
- * sgt_model. */
+/* config_json.c: reads the shape of a model (sgt_model) from a config.json file, and writes such a
+ * file. */
 #include "train/model/model.h"
 
 #include <jansson.h>
@@ -10,11 +10,11 @@
 #include "loader/base/file.h"
 #include "loader/base/json.h"
 
-/* maximum size of a config.json in bytes, which protects against damaged files; real ones are
- * smaller than a kilobyte */
+/* maximum size of a config.json in bytes, so that a damaged file cannot use up memory; real files
+ * are smaller than a kilobyte */
 #define MAX_CONFIG ((size_t)1 << 20)
 #define MOST_VALUES ((size_t)1 << 16)
-#define FLOAT_DIGITS 9 /* decimal digits that are enough to tell any two floats apart */
+#define FLOAT_DIGITS 9 /* decimal digits that distinguish any two different floats */
 
 typedef struct config {
     json_t *json;
@@ -31,8 +31,8 @@ static int read_size(const config *c, const char *key, uint32_t *out)
     return SGT_OK;
 }
 
-/* Set m->untied from tie_word_embeddings. If config.json does not contain it, the head is tied to
- * wte, as in GPT-2. */
+/* Set m->untied from the member tie_word_embeddings of config.json. If the member is missing, the
+ * head is tied to wte, as in GPT-2. */
 static int read_tied(const config *c, sgt_model *m)
 {
     const json_t *v = json_object_get(c->json, "tie_word_embeddings");
@@ -43,8 +43,8 @@ static int read_tied(const config *c, sgt_model *m)
     return SGT_OK;
 }
 
-/* Check that the file does not request a feature that GPT-2 lacks: the boolean `key` must be absent
- * or have the value `want`. */
+/* Return an error unless the boolean `key` is absent or has the value `want`. Any other value would
+ * request a feature that GPT-2 lacks. */
 static int must_be(const config *c, const char *key, int want)
 {
     const json_t *v = json_object_get(c->json, key);
@@ -111,7 +111,8 @@ static int read_model(const config *c, sgt_model *m)
         return sgt_fail(c->err, SGT_EFORMAT, "%s: layer_norm_epsilon is not a number", c->path);
     if (json_is_number(eps)) m->eps = (float)json_number_value(eps);
     rc = sgt_model_check(m, c->path, c->err);
-    /* sgt_model_check returns SGT_EUSAGE for a bad option; here a bad file is the cause */
+    /* sgt_model_check returns SGT_EUSAGE because it also checks options, but here the file is
+     * wrong */
     if (rc < 0 && c->err) c->err->code = SGT_EFORMAT;
     return rc < 0 ? SGT_EFORMAT : SGT_OK;
 }
@@ -126,7 +127,7 @@ int sgt_model_read_config(sgt_model *m, const char *dir, sgt_error *err)
     return rc;
 }
 
-/* Write `json` to the file DIR/NAME, and release the caller's reference to `json`. */
+/* Write `json` to the file DIR/NAME. Release one reference to `json`, on error too. */
 static int write_json(json_t *json, const char *dir, const char *name, sgt_error *err)
 {
     const size_t form = JSON_INDENT(2) | JSON_REAL_PRECISION(FLOAT_DIGITS);
@@ -138,8 +139,8 @@ static int write_json(json_t *json, const char *dir, const char *name, sgt_error
     return rc;
 }
 
-/* Among the doubles that give x when rounded to float, return the one with the shortest decimal
- * form. For example, return 1e-05 for the float whose exact value is 9.99999975e-06. */
+/* Return the double with the fewest significant digits, at most 9, that becomes x when it is
+ * converted to float. Example: 1e-05 for the float with the exact value 9.99999975e-06. */
 static double shortest(float x)
 {
     char text[32];

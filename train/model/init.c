@@ -1,6 +1,6 @@
-/* init.c: initializes the parameters as GPT-2 does. The value of a parameter depends only on the
- * seed, the tensor and the parameter's index in the tensor. It is the same with any number of
- * threads, on any CPU and on any device. */
+/* init.c: initializes the parameters as GPT-2 does. A parameter's value depends only on the seed,
+ * the tensor and the parameter's index in the tensor. It does not depend on the number of threads,
+ * the CPU or the device. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 #define SIGMA 0.02
 #define BUFFER ((size_t)1 << 20) /* number of floats drawn at a time */
 #define TASK 4096                /* floats per task */
-/* "init" in ASCII, which is part of the Philox counter. Every other use of random numbers has
- * another constant here, so that it gets other numbers even with the same seed. */
+/* "init" in ASCII, a part of the Philox counter. Each purpose of random numbers has a different
+ * constant here, so that purposes with the same seed get different random numbers. */
 #define DOMAIN 0x696e697400000000ull
 
 static void draw(float *out, size_t count, const sgt_normals *from, int threads)
@@ -26,8 +26,8 @@ static void draw(float *out, size_t count, const sgt_normals *from, int threads)
     }
 }
 
-/* Return how a tensor is initialized. For a matrix, return the standard deviation of its random
- * elements. For a vector, return the value of all its elements: 1 for LayerNorm weights, 0 for
+/* Return the number that initializes a tensor. For a matrix, it is the standard deviation of the
+ * random elements. For a vector, it is the value of all elements: 1 for LayerNorm weights, 0 for
  * biases. */
 static float spread(const sgt_model *m, const sgt_tensor *t)
 {

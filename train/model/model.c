@@ -4,11 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* alignment of tensors in floats: 64 bytes, the size of a cache line and of an AVX-512 vector */
+/* alignment of a tensor's first element, in floats: 64 bytes, the size of a cache line and of an
+ * AVX-512 vector */
 #define ALIGN_FLOATS 16
 
-/* Limits for the model's dimensions, far above those of the largest GPT-2 (48 layers, 1,600
- * channels). Within these limits, products of sizes fit in 64 bits. */
+/* Maximum dimensions of a model, far above those of the largest GPT-2 (48 layers, 1,600 channels).
+ * With these maximums, products of dimensions cannot overflow 64 bits. */
 #define MAX_LAYERS 1024
 #define MAX_CHANNELS 32768
 #define MAX_POSITIONS (1u << 20)
@@ -26,8 +27,8 @@ static const char *const block_names[SGT_BLOCK_TENSORS] = {
     "attn.c_proj.weight", "attn.c_proj.bias", "ln_2.weight",        "ln_2.bias",
     "mlp.c_fc.weight",    "mlp.c_fc.bias",    "mlp.c_proj.weight",  "mlp.c_proj.bias"};
 
-/* Parse LAYERSxCHANNELSxHEADS. First check that it contains only digits and "x", because sscanf
- * would also accept signs and white space. */
+/* Parse LAYERSxCHANNELSxHEADS. Return 0, or -1 if `s` has a different form. sscanf also accepts
+ * signs and white space, so first check that `s` consists of digits and "x". */
 static int parse_shape(sgt_model *m, const char *s)
 {
     int end = 0;

@@ -11,10 +11,10 @@
  *         use(p + t.offset);
  *     }
  *
- * Parameters, gradients and both moments use the same offsets. Linear weights are stored row-major
- * with shape (in, out), as in Hugging Face's GPT-2, so checkpoints need no conversion. The head
- * either uses the weight of wte (tied), or has its own weight of the same shape. No function here
- * has side effects. */
+ * The arrays of parameters, gradients, first moments and second moments all use these offsets.
+ * Linear weights are stored row-major with shape (in, out), as in Hugging Face's GPT-2, so
+ * checkpoints need no conversion. The head (output layer) uses the weight of wte if it is tied;
+ * otherwise it has a separate weight of the same shape. */
 #ifndef SGT_MODEL_H
 #define SGT_MODEL_H
 
@@ -31,12 +31,12 @@ typedef struct sgt_model {
     uint32_t positions; /* rows of wpe: the longest sequence */
     sgt_gelu_kind gelu;
     float eps;       /* epsilon of LayerNorm */
-    uint32_t untied; /* 1: the head has its own weight; 0: it uses the weight of wte */
+    uint32_t untied; /* 1: the head has its own weight; 0: the head shares the weight of wte */
 } sgt_model;
 
-/* Indexes of a block's tensors within the block. In the model, tensor 0 is wte, tensor 1 is wpe,
- * and tensor SGT_X of layer l has the index 2 + SGT_BLOCK_TENSORS * l + SGT_X. The two tensors of
- * ln_f come after the last block. If the head is untied, lm_head.weight is the last tensor. */
+/* Indexes of a transformer block's tensors within the block. Among all tensors of the model, wte is
+ * 0, wpe is 1, and tensor SGT_X of block l is 2 + SGT_BLOCK_TENSORS * l + SGT_X. After the last
+ * block come the weight and bias of ln_f and, if the head is untied, lm_head.weight. */
 enum {
     SGT_LN1_W,
     SGT_LN1_B,
@@ -54,46 +54,46 @@ enum {
 };
 
 typedef struct sgt_tensor {
-    /* name as in Hugging Face's GPT-2, without "transformer.": for example
+    /* tensor name as in Hugging Face's GPT-2, but without the prefix "transformer.", for example
      * "h.3.attn.c_attn.weight" */
     char name[48];
     uint32_t dims;   /* 1 or 2 */
     uint32_t dim[2]; /* dim[1] is 1 if dims is 1 */
     size_t count;    /* floats */
-    /* index of the tensor's first float in the array of all floats; a multiple of 16 */
+    /* index of the tensor's first float in the array that contains all tensors; a multiple of 16 */
     size_t offset;
 } sgt_tensor;
 
-/* Set *m to the model with this name: "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", or LxCxH for
- * L layers, C channels and H heads. The model has GPT-2's 1,024 positions, 50,257 ids and tanh
- * GELU. Return SGT_EUSAGE for any other name. */
+/* Set *m to the model with the given name: "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", or
+ * LxCxH, which means L layers, C channels and H heads. Every such model has 1,024 positions, 50,257
+ * ids and tanh GELU, as GPT-2 has. Return SGT_EUSAGE if the name is invalid. */
 int sgt_model_named(sgt_model *m, const char *name, sgt_error *err);
 
-/* Check that every size of the model is in its range and that `heads` divides `channels`. The
- * message of an error begins with `what`. */
+/* Return SGT_EUSAGE if a dimension of the model is out of range, or if `heads` does not divide
+ * `channels`. The error message begins with `what`. */
 int sgt_model_check(const sgt_model *m, const char *what, sgt_error *err);
 
 size_t sgt_model_tensors(const sgt_model *m);
 void sgt_model_tensor(const sgt_model *m, size_t index, sgt_tensor *t);
-/* Describe tensor `index` in *t, and check that it contains floats first .. first + count - 1.
- * Return SGT_EUSAGE if there is no such tensor, or if the tensor is too short. */
+/* Describe the tensor with index `index` in *t. Return SGT_EUSAGE if there is no such tensor, or if
+ * it does not contain all of the floats first .. first + count - 1. */
 int sgt_model_part(const sgt_model *m, size_t index, size_t first, size_t count, sgt_tensor *t,
                    sgt_error *err);
-/* Return the length of an array that holds all tensors, in floats. It includes the gaps that align
- * the tensors, whose floats are always 0. */
+/* Return how many floats an array that holds all tensors has. This includes the gaps between
+ * tensors, which align them and contain zeros. */
 size_t sgt_model_floats(const sgt_model *m);
-/* Return the number of parameters, without the gaps between tensors. */
+/* Return the number of parameters of the model, not counting the gaps that align tensors. */
 uint64_t sgt_model_parameters(const sgt_model *m);
 
-/* The following functions are in config_json.c. They use config.json files in the format of Hugging
- * Face's GPT-2. */
+/* The following two functions, defined in config_json.c, read and write a config.json in the format
+ * of Hugging Face's GPT-2. */
 
-/* Read DIR/config.json. Return SGT_EFORMAT if the file requests a feature that is not supported,
- * for example another activation function or cross-attention. The message names the field. */
+/* Set *m from DIR/config.json. Return SGT_EFORMAT if the file requests an unsupported feature, for
+ * example a different activation function or cross-attention. The error message names the field. */
 int sgt_model_read_config(sgt_model *m, const char *dir, sgt_error *err);
 
-/* Write DIR/config.json and DIR/generation_config.json. eot: id of the end-of-text token, which
- * also begins each document; -1: unknown. */
+/* Write DIR/config.json and DIR/generation_config.json. eot: id of the end-of-text token, which is
+ * also the first token of each document; -1 if unknown. */
 int sgt_model_write_config(const sgt_model *m, const char *dir, int64_t eot, sgt_error *err);
 
 #endif
