@@ -1,6 +1,6 @@
-/* memory.c: computes how much memory a run will need. The backend computes the sizes of its buffers
- * without allocating them. On a CPU, this file adds what else the process needs: the program, the
- * loader's buffers, and the buffers for writing a checkpoint. */
+/* memory.c: computes how much memory a run will need. The backend reports the sizes of its buffers
+ * without allocating them. For a CPU backend, this file adds the rest of the process: the program,
+ * the loader's buffers, and the buffers for writing a checkpoint. */
 #include "train/memory/memory.h"
 
 #include <inttypes.h>
@@ -17,37 +17,39 @@
 #include "train/run/saver.h"
 
 #define MOST_ROWS (1u << 20) /* largest --batch-size */
-/* Libraries and the code of kernels take GPU memory, too. For them, 1/32 of it is left free, but
- * not more than this number of bytes. */
+/* GPU libraries and the code of kernels also need GPU memory. Leave 1/32 of the GPU's memory free
+ * for them, but at most this many bytes. */
 #define SPARE ((uint64_t)512 << 20)
-/* heap and stack of one thread of the CPU backend in bytes, as measured */
+/* measured size in bytes of the heap and stack of one thread of the CPU backend */
 #define PER_THREAD ((uint64_t)256 << 10)
 
-/* A run whose memory is computed. To compute it for another number of rows or with other
- * recomputation, change o.batch, o.recompute and o.recompute_at. */
+/* The run whose memory is computed. To compute the memory with a different number of rows or
+ * different recomputation, change o.batch, o.recompute or o.recompute_at. */
 typedef struct sizing {
     const sgt_trainer *t;
     sgt_backend_options o;
-    uint64_t windows; /* number of rows that training reads per epoch; 0: the data is not known */
-    /* bytes of memory for data: the preloaded shards (those for training and those for validation,
-     * each rounded up to whole huge pages) or a file of examples, plus the plan of packed rows */
+    uint64_t windows; /* number of training rows per epoch; 0 if unknown */
+    /* bytes of memory for training and validation data: the preloaded shards of each split, rounded
+     * up to whole huge pages, or the tokens of a file of examples; also the list of documents from
+     * which rows are packed */
     uint64_t data;
-    /* bytes that the process uses before it opens the data and the backend; 0 if `room` is the
-     * memory of a GPU, which does not contain these bytes */
+    /* bytes that the process already uses before it opens the data and the backend; 0 if `room` is
+     * GPU memory, in which the program takes no space */
     uint64_t program;
-    /* limit for the run's memory, in bytes: --memory-limit or, if that is not set, the free memory;
-     * UINT64_MAX: unknown */
+    /* maximum memory of the run in bytes: --memory-limit, or the free memory if that option is not
+     * set; UINT64_MAX if unknown */
     uint64_t room;
-    /* bytes of memory for the copy of parameters and moments from which a background thread writes
+    /* bytes of memory for the copy of the parameters and moments that a background thread writes to
      * checkpoints */
     uint64_t copy;
     int evaluates;
-    /* for --recompute auto, an array with the sgt_recompute that is being tried for each layer;
-     * NULL: all layers use o.recompute */
+    /* recomputation (sgt_recompute) of each layer, as currently tried by --recompute auto; NULL:
+     * all layers use o.recompute */
     uint8_t *levels;
 } sizing;
 
-/* Return this rank's share of the machine's free memory, in bytes, or UINT64_MAX if unknown. */
+/* Return the machine's free memory in bytes, divided by the number of ranks on this machine, or
+ * UINT64_MAX if unknown. */
 static uint64_t free_share(const sgt_trainer *t)
 {
     uint64_t all = sgt_memory_available();
@@ -61,8 +63,8 @@ static uint64_t huge_pages(uint64_t bytes)
 
 /* ---- bytes ---- */
 
-/* Compute the size of the data from its headers, and describe the data in *info. If there is no
- * data, set only info->vocab, from the model. */
+/* Compute z->data from the headers of the shards, without reading tokens, and describe the data in
+ * *info. If --data is not set, only set info->vocab, to the model's vocabulary size. */
 static int measure_data(sizing *z, sgt_loader_info *info, sgt_error *err)
 {
     const sgt_config *s = z->t->s;
@@ -78,8 +80,8 @@ static int measure_data(sizing *z, sgt_loader_info *info, sgt_error *err)
     z->windows = info->windows_per_epoch;
     z->evaluates = val > 0;
     if (sgt_config_examples(s)) z->data = sizeof(int32_t) * info->tokens;
-    /* If the data does not fit in memory, preloading falls back to mmap. Mapped pages do not count,
-     * because they are in the page cache, which the kernel can reclaim. */
+    /* If the shards do not fit in memory, they are mapped instead of preloaded. Mapped pages are
+     * not counted, because they belong to the page cache, which the kernel can reclaim. */
     else if (s->loader == SGT_READER_PRELOAD) {
         const size_t width = sgt_id_width(info->vocab);
         const uint64_t room = sgt_memory_for_data(z->t);
@@ -94,16 +96,16 @@ static int measure_data(sizing *z, sgt_loader_info *info, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return the bytes of memory for data: the data that is read into memory, the batches prepared
- * ahead, and the batch of an evaluation. */
+/* Return how many bytes the training data needs: the data kept in memory, the batches prepared
+ * ahead, and one batch for evaluation. */
 static uint64_t loader_bytes(const sizing *z)
 {
     uint64_t batches = (z->t->s->step.no_overlap ? 1 : SGT_FEED_AHEAD) + (uint64_t)z->evaluates;
     return z->data + batches * z->o.batch * z->o.seq * 2 * sizeof(int32_t);
 }
 
-/* Return the size of the two buffers for writing a checkpoint, in bytes: one holds floats read from
- * the backend, the other holds bytes not yet written to the file. */
+/* Return the total size in bytes of the two buffers for writing a checkpoint: one for floats read
+ * from the backend, and one for bytes not yet written to the file. */
 static uint64_t writer_bytes(const sgt_model *m)
 {
     size_t most = 0;
@@ -117,11 +119,10 @@ static uint64_t writer_bytes(const sgt_model *m)
            (moments < SGT_SAFETENSORS_ROOM ? moments : SGT_SAFETENSORS_ROOM);
 }
 
-/* Return the size in bytes of the copy of the state from which checkpoints are written in the
- * background. Return 0 if this rank makes no copy, because it writes no checkpoint, or writes one
- * only after the last step. If the number of steps is not known yet, it is computed from the batch
- * size in z->o. (With a smaller batch size, there are more steps, so that a copy is more
- * likely.) */
+/* Return the size in bytes of the copy of the training state that a background thread writes to
+ * checkpoints. Return 0 if this rank needs no copy, because it writes no checkpoint, or only one
+ * after the last step. If the number of steps is not known yet, compute it from the batch size in
+ * z->o. (A smaller batch size gives more steps, so that a copy is more likely to be needed.) */
 static uint64_t copy_bytes(const sizing *z)
 {
     const sgt_config *s = z->t->s;
@@ -138,7 +139,7 @@ static void add(sgt_train_estimate *e, const char *name, uint64_t bytes)
     e->total += bytes;
 }
 
-/* Estimate the memory of a run with the options in z->o. */
+/* Set *e to the estimated memory of a run with the backend options z->o. */
 static int measure(const sizing *z, sgt_train_estimate *e, sgt_error *err)
 {
     const sgt_cuda_library *cuda = z->t->cuda;
@@ -154,9 +155,9 @@ static int measure(const sizing *z, sgt_train_estimate *e, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return how many bytes of memory a run needs with `rows` rows on this rank. Layer l recomputes
- * levels[l] (an sgt_recompute) or, if `levels` is NULL, z->o.recompute. With CUDA, this is GPU
- * memory. Return UINT64_MAX if it cannot be computed. */
+/* Return how many bytes of memory a run needs with `rows` rows on this rank. If `levels` is not
+ * NULL, levels[l] (an sgt_recompute) states what layer l recomputes; otherwise z->o.recompute
+ * applies to all layers. With CUDA, only GPU memory is counted. Return UINT64_MAX on error. */
 static uint64_t bytes_with(sizing *z, uint64_t rows, const uint8_t *levels)
 {
     sgt_train_estimate e;
@@ -165,7 +166,7 @@ static uint64_t bytes_with(sizing *z, uint64_t rows, const uint8_t *levels)
     return measure(z, &e, NULL) < 0 ? UINT64_MAX : e.total;
 }
 
-/* Initialize *z from the settings in *t. If the batch size is undecided, use one row. */
+/* Initialize *z from the settings of *t. If --batch-size is auto, assume one row. */
 static int begin(sizing *z, const sgt_trainer *t, sgt_error *err)
 {
     const int rc = sgt_trainer_step(t, err);
@@ -183,14 +184,14 @@ uint64_t sgt_memory_for_data(const sgt_trainer *t)
     if (all == UINT64_MAX || t->cuda || begin(&z, t, NULL) < 0) return all;
     if (sgt_trainer_model(t, &data, &z.o.model, NULL) < 0 || measure(&z, &e, NULL) < 0) return all;
     const uint64_t need = e.total * sgt_ranks_here(t->o->ranks);
-    /* If the backend alone needs more memory than is free, do not limit the data: opening the
-     * backend will report the error. */
+    /* If the backend alone needs more memory than is free, return the free memory without
+     * subtracting the backend's memory. Opening the backend will report the error. */
     return need < all ? all - need : all;
 }
 
 /* ---- available memory ---- */
 
-/* Set *x on every rank to the largest of the ranks' values of *x. */
+/* Set *x to the largest value of *x on any rank. All ranks must call this function. */
 static int find_largest(const sgt_trainer *t, double *x, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
@@ -206,7 +207,8 @@ static int find_largest(const sgt_trainer *t, double *x, sgt_error *err)
 }
 
 /* Set z->room to the bytes of memory that the run may use. On a CPU, this is 15/16 of the free
- * memory, divided by the number of ranks on the machine; the rest is left for other programs. */
+ * memory, divided by the number of ranks on the machine. On a GPU, it is the free memory minus
+ * min(1/32 of all memory, SPARE). */
 static void find_free(sizing *z)
 {
     const sgt_trainer *t = z->t;
@@ -222,7 +224,7 @@ static void find_free(sizing *z)
     }
 }
 
-/* Write z->room as text that can follow "of the" or "more than the", such as "130.0 MiB of
+/* Write z->room as a phrase that fits after "of the" or "more than the", such as "130.0 MiB of
  * --memory-limit" or "20.10 GiB free". */
 static const char *format_room(const sizing *z, char *buf, size_t n)
 {
@@ -234,8 +236,9 @@ static const char *format_room(const sizing *z, char *buf, size_t n)
 
 /* ---- rows and recomputation ---- */
 
-/* Set z->levels: the first `gelu` layers recompute GELU and LayerNorm, the next `block` layers
- * recompute the whole block, and the other layers recompute nothing. */
+/* Set and return z->levels, which states what each layer recomputes: GELU and LayerNorm in the
+ * first `gelu` layers, the entire block in the next `block` layers, and nothing in all other
+ * layers. */
 static const uint8_t *set_levels(sizing *z, uint32_t gelu, uint32_t block)
 {
     memset(z->levels, SGT_RECOMPUTE_NONE, z->o.model.layers);
@@ -244,8 +247,8 @@ static const uint8_t *set_levels(sizing *z, uint32_t gelu, uint32_t block)
     return z->levels;
 }
 
-/* Return the largest number of rows on this rank that fits in memory, but at most `most`. Return 0
- * if not even one row fits. */
+/* Return the largest number of rows on this rank that fits in memory and is <= `most`. Return 0 if
+ * not even one row fits. */
 static uint64_t most_rows(sizing *z, uint64_t most, const uint8_t *levels)
 {
     uint64_t low = 0, high = most + 1; /* `low` rows fit, `high` rows do not */
@@ -257,9 +260,9 @@ static uint64_t most_rows(sizing *z, uint64_t most, const uint8_t *levels)
     return low;
 }
 
-/* Set *batch to the largest batch size that fits in memory. With --recompute auto, this is the
- * largest batch that fits without recomputation, because recomputing makes steps slower.
- * Recomputation is considered only if not even one row fits without it. */
+/* Set *batch to the largest batch size that fits in memory on every rank. With --recompute auto,
+ * find the largest batch that fits without recomputation, because recomputation makes steps slower.
+ * Only if not even one row fits, find the largest batch that fits with recomputation. */
 static int decide_rows(sizing *z, uint64_t *batch, sgt_error *err)
 {
     char need[32], room[64];
@@ -291,17 +294,18 @@ static int decide_rows(sizing *z, uint64_t *batch, sgt_error *err)
     return SGT_OK;
 }
 
-/* Choose what each layer recomputes, such that the run fits in memory and loses little time. Return
- * 0 if nothing fits, else 1.
+/* Choose what each layer recomputes, so that the run fits in memory and loses little time. Return
+ * 1, or 0 if the run does not fit even if all layers recompute their blocks.
  *
- * Recomputing GELU and LayerNorm takes little time for the memory that it saves, but recomputing an
- * entire block takes much. Therefore first find the smallest number of layers that must recompute
- * their block if all other layers recompute GELU. Then, with that number of blocks, find the
- * smallest number of layers that must recompute GELU.
+ * Recomputing GELU and LayerNorm costs little time for the memory that it saves, but recomputing an
+ * entire block costs much. Therefore first find the smallest number of layers that must recompute
+ * their block if all other layers recompute GELU and LayerNorm. With that number fixed, find the
+ * smallest number of layers that must recompute GELU and LayerNorm.
  *
- * Layers that recompute their block come last. The last layer that recomputes anything need not do
- * it, because its activations are still in memory when the backward pass begins. This saves most
- * time for a layer that recomputes its block. */
+ * The layers that recompute their block come after those that recompute GELU and LayerNorm. The
+ * last of all these layers can skip its recomputation, because its activations are still in memory
+ * when the backward pass begins. Skipping saves most time if this layer would recompute its
+ * block. */
 static int choose_levels(sizing *z, uint64_t rows, uint32_t *gelu, uint32_t *block)
 {
     uint32_t L = z->o.model.layers;
@@ -313,8 +317,8 @@ static int choose_levels(sizing *z, uint64_t rows, uint32_t *gelu, uint32_t *blo
     return 0;
 }
 
-/* Write a text that says what would fit in memory: the largest batch size, and whether
- * recomputation allows a larger one. */
+/* Write a phrase that says what would fit in memory: the largest batch size that fits, and whether
+ * --recompute auto would allow a larger batch size. */
 static const char *format_cure(sizing *z, uint64_t rows, char *buf, size_t n)
 {
     const uint8_t *levels = z->levels ? set_levels(z, 0, z->o.model.layers) : NULL;
@@ -344,8 +348,8 @@ static int fail_too_much(sizing *z, uint64_t rows, sgt_error *err)
                     format_room(z, room, sizeof room), format_cure(z, rows, cure, sizeof cure));
 }
 
-/* With --recompute auto, choose what each layer recomputes if this rank has `rows` rows. Otherwise
- * only check that the run stays within --memory-limit. */
+/* With --recompute auto, choose what each layer recomputes for `rows` rows on this rank. Without
+ * it, return an error if the run needs more than --memory-limit. */
 static int decide_levels(sizing *z, uint64_t rows, sgt_error *err)
 {
     char need[32], room[64];
@@ -373,7 +377,8 @@ int sgt_memory_asked(const sgt_config *s)
 }
 
 /* Compute the memory of the run that *t describes. With --batch-size auto, set t->s->batch to the
- * largest batch size that fits. With --recompute auto, set t->recompute_at. */
+ * largest batch size that fits. With --recompute auto, set t->recompute_at to the chosen
+ * recomputation of each layer. */
 static int size_run(sizing *z, sgt_trainer *t, sgt_error *err)
 {
     sgt_loader_info data;
@@ -390,8 +395,8 @@ static int size_run(sizing *z, sgt_trainer *t, sgt_error *err)
         if (!z->levels) return sgt_fail_memory(err, "memory");
     }
     if (sgt_memory_asked(t->s)) {
-        /* first report errors that do not depend on the number of rows, such as ranks without
-         * MPI */
+        /* first report errors that do not depend on the number of rows, such as several ranks
+         * without MPI */
         sgt_train_estimate e;
         if ((rc = measure(z, &e, err)) < 0) return rc;
         z->room = t->s->memory_limit;
@@ -415,9 +420,8 @@ int sgt_memory_explain(sgt_trainer *t, const sgt_error *why, sgt_error *err)
     sizing z;
     char cure[128];
     uint64_t rows = t->s->batch / sgt_ranks_size(t->o->ranks);
-    /* When a backend runs out of memory, the data and the program are already loaded, so the free
-     * memory has already shrunk by their size. Therefore do not count them as memory that is still
-     * needed. */
+    /* When a backend runs out of memory, the data and the program are already in memory. The free
+     * memory no longer includes that memory, so do not count it as still needed. */
     int checked = t->s->recompute == SGT_RECOMPUTE_AUTO || size_run(&z, t, NULL) < 0;
     if (!checked) z.data = z.program = 0, find_free(&z);
     if (checked || bytes_with(&z, rows, NULL) <= z.room)
@@ -435,7 +439,8 @@ static int estimate(sgt_trainer *t, sgt_train_estimate *e, sgt_error *err)
     int rc = sgt_trainer_settle(t, err);
     if (rc < 0 || (rc = sgt_trainer_read_shape(t, err)) < 0 || (rc = size_run(&z, t, err)) < 0)
         return rc;
-    /* compute the copy's size again, now that size_run has set the batch size */
+    /* compute the size of the checkpoint copy again, because size_run may have changed the batch
+     * size */
     z.copy = copy_bytes(&z);
     if ((rc = measure(&z, e, err)) < 0) return rc;
     e->model = z.o.model;
@@ -467,11 +472,12 @@ uint64_t sgt_train_estimate_activations(const sgt_train_estimate *e)
 
 /* ---- memory.jsonl ---- */
 
-/* memory.jsonl is written from the backend's memory layout, which states which buffers are in use
- * in each part of a step. Nothing is measured while steps run. */
+/* memory.jsonl is written from the backend's list of buffers, which states in which parts of a step
+ * (such as the forward pass of one layer) each buffer is used. Nothing is measured while steps
+ * run. */
 
-/* number of steps at the beginning of a call that memory.jsonl skips, because they may differ from
- * later steps */
+/* number of steps that memory.jsonl skips at the beginning of a call to sgt_train, because these
+ * steps may differ from later ones */
 #define LOG_SKIPS 1
 #define LOG_STEPS 2
 
@@ -494,7 +500,8 @@ static void put_kinds(const page *p, const char *name, const uint64_t *bytes)
     fputs("}", p->out);
 }
 
-/* Write the name of part `part` of a step, as JSON. */
+/* Write as JSON the name of part number `part` of a step, for example the backward pass of a
+ * layer. */
 static void put_name(const page *p, unsigned part)
 {
     unsigned L = p->layers;
