@@ -63,7 +63,7 @@ int sgt_vocab_load(sgt_vocab **out, const char *path, const char *pattern, sgt_e
 void sgt_vocab_free(sgt_vocab *v); /* v may be NULL; free all encoders of v first */
 
 uint32_t sgt_vocab_size(const sgt_vocab *v); /* number of ids (GPT-2: 50257); ids are below it */
-size_t sgt_vocab_width(const sgt_vocab *v);  /* bytes per id: 2, or 4 for over 65,536 ids */
+size_t sgt_vocab_width(const sgt_vocab *v);  /* bytes per id: 2 up to 65,536 ids, else 4 */
 uint32_t sgt_vocab_eot(const sgt_vocab *v);  /* end-of-text id, written before each document */
 /* Return a hash of the tokens, the pattern and the merges, which identifies the vocabulary. */
 uint64_t sgt_vocab_fingerprint(const sgt_vocab *v);
@@ -153,7 +153,7 @@ typedef struct sgt_tokenize_options {
     /* what to write */
     const char *out;       /* folder, created if missing */
     uint64_t shard_tokens; /* tokens per shard, below 2^31; default 10^8; only SGT_LAYOUT_SGT */
-    double val_fraction;   /* fraction of documents in the validation split (manual: --split) */
+    double val_fraction;   /* fraction (0 to 1) of documents for validation (manual: --split) */
     uint64_t shuffle_seed; /* below 2^63 */
     int shuffle; /* 1: shuffle the documents of each split, with shuffle_seed as the seed */
     sgt_layout layout;
@@ -194,7 +194,7 @@ typedef struct sgt_tokenize_result {
  * files is refused unless `force` is set. An `out` that another run is writing is always refused.
  *
  * With several ranks, each process makes this call, at any time, and writes parts of the set. The
- * last to finish joins the parts; the others return `waiting`. Repeat the call of a dead process.
+ * last to finish joins them, and the others set result->waiting. If one died, repeat its call.
  *
  * result and err may be NULL. SGT_EIO: a system call failed, or `out` would not fit on its disk
  * (with `force`, the call tries anyway). SGT_EFORMAT: an input or `out` is invalid. SGT_ESTOPPED: a

@@ -236,7 +236,7 @@ typedef struct deltas {
      * the header of the encoding */
     uint64_t last;
     int begun;             /* 1: the first number has been read */
-    uint64_t block, minis; /* number of numbers per block, and number of miniblocks per block */
+    uint64_t block, minis; /* how many numbers a block has, and how many miniblocks */
     uint64_t mini;         /* index of the current miniblock within the current block */
     uint64_t in_mini;      /* numbers left in the miniblock */
     uint64_t least;        /* smallest delta of the block */
@@ -398,8 +398,8 @@ static const char *open_shared(sgt_parquet_shared *s)
 typedef struct decoder {
     const sgt_parquet_page *p;
     sgt_unit *u;
-    /* offsets, in the unit's text, between which the page's bytes are that have not been decoded
-     * yet */
+    /* range of the page's bytes that have not been decoded yet: from offset `at` up to, but not
+     * including, offset `end` of the unit's text */
     size_t at, end;
     /* Temporary memory for three arrays that have one element per row:
      * - first array: definition levels
