@@ -1,12 +1,12 @@
-/* batch.c: make one batch: draw its pieces, fetch their tokens, and write them to the caller's
- * rows. A cursor holds the memory that this needs.
+/* batch.c: make a batch: determine its pieces, fetch their tokens, and write the tokens to the rows
+ * of the caller. A cursor holds the memory for these steps.
  *
- * A piece is a range of tokens in one shard. A row consists of one piece if it is a window of
- * tokens, or of one or more pieces if it consists of documents. Readers can fetch at most as many
- * pieces at once as the batch has rows, so a batch with more pieces is fetched in several groups,
- * called turns. Tokens are copied directly from the reader's memory to the caller's. Before the
- * last turn is copied, the pieces of coming batches are announced to the reader, so that it can
- * read ahead. */
+ * A piece is a contiguous range of tokens in one shard. A row that is a window of tokens consists
+ * of one piece; a row of documents consists of one or more. A reader fetches at most as many pieces
+ * at once as the batch has rows. Therefore, a batch with more pieces is fetched in several groups,
+ * called turns. Tokens are copied directly from the reader's memory to the caller's buffer. Before
+ * the last turn of a batch is copied, the pieces of the next batches are announced to the reader,
+ * so that it can read them ahead of time. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -15,12 +15,12 @@
 
 static uint32_t local_batch(const sgt_loader *l) { return l->o.batch / l->o.ranks; }
 
-/* Flags of a piece. If rows consist of documents, the flags are in sgt_window.block, because the
- * piece needs no block index. If rows are windows of tokens, that field holds the block index from
- * the sampler, and there are no flags */
+/* Flags of a piece in a row of documents. They are stored in sgt_window.block. In a row that is a
+ * window of tokens, that field holds instead the index of the window's block, which the sampler
+ * sets, and there are no flags */
 enum {
-    BEGINS = 1,  /* a document begins at the first token of the piece */
-    ENDS_ROW = 2 /* the piece is the last of its row; padding may follow it */
+    BEGINS = 1,  /* a document begins at the first token of this piece */
+    ENDS_ROW = 2 /* this is the last piece of its row; only padding may follow it */
 };
 
 /* ---- the memory of a batch ---- */
@@ -47,13 +47,13 @@ int sgt_batch_open(sgt_loader_batch *b, const sgt_loader *l)
     if (padded) b->lengths = calloc(n, sizeof *b->lengths);
     if (l->o.documents) {
         b->row_starts = calloc(n + 1, sizeof *b->row_starts);
-        /* Allocate for the worst case, a document start at every token. Pages that are never
-         * written take no physical memory. */
+        /* Allocate for the worst case, in which a document begins at every token. Pages that are
+         * never written take no physical memory. */
         b->starts = reallocarray(NULL, n, ((size_t)l->o.seq + 1) * sizeof *b->starts);
         b->begins = reallocarray(NULL, n, 3 * (size_t)l->o.seq * sizeof *b->begins);
         if (!b->row_starts || !b->starts || !b->begins) return 0;
-        /* The memory at b->begins has room for three arrays, begins, positions and ids, one after
-         * another. If option `documents` is 2, only begins is used. */
+        /* The memory at b->begins has room for three consecutive arrays: begins, positions and ids.
+         * If the option `documents` is 2, only the first of them is used. */
         b->positions = l->o.documents > 1 ? NULL : b->begins + n * l->o.seq;
         b->ids = b->positions ? b->positions + n * l->o.seq : NULL;
     }
@@ -70,8 +70,8 @@ void sgt_batch_close(sgt_loader_batch *b)
 
 /* ---- cursors ---- */
 
-/* If rows consist of documents, allocate the arrays in *c that hold the documents of n rows. Return
- * 0 if out of memory. */
+/* If rows consist of documents, allocate the arrays of *c that hold the documents of n rows. Return
+ * 1, or 0 if memory runs out. */
 static int open_documents(sgt_cursor *c, const sgt_loader *l, uint32_t n)
 {
     if (!sgt_sampling_of_documents(l->o.sampling)) return 1;
@@ -81,8 +81,9 @@ static int open_documents(sgt_cursor *c, const sgt_loader *l, uint32_t n)
     return c->rows && c->documents && c->packed;
 }
 
-/* Allocate the ring of batches, with one entry for the current batch and one for each batch that
- * the reader may read ahead. Return 0 if out of memory. */
+/* Allocate the ring of batches, with one element for the current batch and enough elements for the
+ * batches that the reader can read ahead. n is the number of rows per batch. Return 1, or 0 if
+ * memory runs out. */
 static int open_ring(sgt_cursor *c, const sgt_loader *l, uint32_t n)
 {
     c->size = (l->ops->expect ? (l->ops->ahead + n - 1) / n : 0) + 1;
@@ -132,8 +133,8 @@ void sgt_cursor_close(sgt_cursor *c)
     free(c);
 }
 
-/* Return the ring's entry for the batch that is `after` batches ahead of the current batch; 0 means
- * the current batch itself. */
+/* Return the element of the ring for the batch that comes `after` batches after the current batch;
+ * 0 means the current batch. */
 static sgt_pieces *batch_at(const sgt_cursor *c, uint32_t after)
 {
     return &c->ring[(c->at + after) % c->size];
@@ -141,8 +142,8 @@ static sgt_pieces *batch_at(const sgt_cursor *c, uint32_t after)
 
 /* ---- the pieces of a batch ---- */
 
-/* Append the pieces of a document, one for each shard that the document spans. Return 0 if out of
- * memory. */
+/* Append the pieces of a document to *b: one piece for each shard that contains tokens of the
+ * document. Return 1, or 0 if memory runs out. */
 static int append_document(const sgt_loader *l, sgt_pieces *b, sgt_window document)
 {
     uint32_t left = document.tokens;
@@ -159,12 +160,12 @@ static int append_document(const sgt_loader *l, sgt_pieces *b, sgt_window docume
     return 1;
 }
 
-/* Append to *b the pieces of all documents in one row. *row is the row as the sampler drew it, and
- * row->offset depends on the sampling:
- * - documents: index of the row's only document among the documents that begin in its shard
- * - packed: index of the row among the packed rows of the shard's set
+/* Append to *b the pieces of all documents of one row. *row is what the sampler returned for this
+ * row; the meaning of row->offset depends on the sampling:
+ * - documents: index of the row's document, among the documents that begin in shard row->shard
+ * - packed: index of the row, among the packed rows of the set to which that shard belongs
  *
- * Return 0 if out of memory. */
+ * Return 1, or 0 if memory runs out. */
 static int append_row(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, const sgt_window *row)
 {
     if (!l->packs) {
@@ -180,7 +181,8 @@ static int append_row(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, const s
     return 1;
 }
 
-/* Draw the rows of batch `index`, and store their pieces in *b. Return 0 if out of memory. */
+/* Determine the rows of batch `index`, and store the pieces of these rows in *b. Return 1, or 0 if
+ * memory runs out. */
 static int draw_pieces(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, uint64_t index)
 {
     uint32_t n = local_batch(l);
@@ -196,9 +198,10 @@ static int draw_pieces(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, uint64
 
 /* ---- looking ahead ---- */
 
-/* Predict which batch will be read `after` (at least 1) batches from now: set *index to its index,
- * and return whether there is a prediction. If batches are read in descending order, only the next
- * one is predicted. (The negative stride is stored modulo 2^64, so multiples of it overflow.) */
+/* Predict which batch will be read `after` batches from now (`after` is at least 1). If there is a
+ * prediction, set *index to the index of that batch and return 1; otherwise return 0. If batches
+ * are read in descending order, only the next batch is predicted, because a negative stride is
+ * stored modulo 2^64 and larger multiples of it overflow. */
 static int is_coming(const sgt_cursor *c, uint32_t after, uint64_t *index)
 {
     uint64_t further;
@@ -207,17 +210,18 @@ static int is_coming(const sgt_cursor *c, uint32_t after, uint64_t *index)
            *index <= UINT64_MAX / c->l->o.batch - 1;
 }
 
-/* Return how many pieces, from piece `from` of batch *b on, to fetch with the next call: all
- * remaining pieces, but at most one per row of the batch. */
+/* Return how many pieces of batch *b to fetch with the next call of the reader, from piece `from`
+ * on: all remaining pieces, but at most as many as the batch has rows. */
 static uint32_t turn_of(const sgt_loader *l, const sgt_pieces *b, uint32_t from)
 {
     uint32_t n = local_batch(l);
     return b->count - from < n ? b->count - from : n;
 }
 
-/* Announce pieces to the reader, first those of the current batch and then those of the predicted
- * batches, until the reader accepts no more. Because batches are announced one after another, only
- * the last batch drawn can have pieces that have not been announced. */
+/* Announce pieces to the reader, so that it can read them ahead of time: first those of the current
+ * batch, and then those of the predicted batches, until the reader accepts no more. Pieces are
+ * announced in order, so only the last batch in the ring can have pieces that have not been
+ * announced. */
 static void announce_pieces(const sgt_loader *l, sgt_cursor *c)
 {
     uint64_t index;
@@ -234,7 +238,7 @@ static void announce_pieces(const sgt_loader *l, sgt_cursor *c)
     }
 }
 
-/* Discard all drawn batches, and tell the reader that their announced pieces will not be
+/* Remove all batches from the ring, and tell the reader that their announced pieces will not be
  * fetched. */
 static void forget_pieces(const sgt_loader *l, sgt_cursor *c)
 {
@@ -244,10 +248,9 @@ static void forget_pieces(const sgt_loader *l, sgt_cursor *c)
 
 /* ---- writing rows ---- */
 
-/* Prefetch tokens into the CPU's caches, one group of `group` pieces at a time. Call this before
- * copying piece i of n; it does something only if piece i is the first of its group. It then
- * prefetches the next group, which is copied after this one. At piece 0, it prefetches both the
- * first and the second group. */
+/* Prefetch tokens into the CPU caches, in groups of `group` pieces. The caller calls this before it
+ * copies piece i of n pieces. If i is the first piece of a group, the function prefetches the group
+ * after it; if i is 0, it prefetches the first two groups. Otherwise it does nothing. */
 static inline void prefetch_group(const void **tokens, const sgt_window *pieces, size_t width,
                                   uint32_t i, uint32_t n, uint32_t group)
 {
@@ -256,8 +259,8 @@ static inline void prefetch_group(const void **tokens, const sgt_window *pieces,
     for (uint32_t k = from; k < to; k++) sgt_rows_expect(tokens[k], width * pieces[k].tokens);
 }
 
-/* Return the error for a piece with an id outside the vocabulary. The message states that id and
- * its position. */
+/* Return the error for the piece *w, which contains an id outside the vocabulary. The message
+ * states that id and its offset. */
 static int fail_id(const sgt_loader *l, const sgt_window *w, const void *ids, sgt_error *err)
 {
     const size_t width = l->set.width;
@@ -269,8 +272,8 @@ static int fail_id(const sgt_loader *l, const sgt_window *w, const void *ids, sg
 }
 
 /* Write the n tokens of a piece to the current row, and return the largest id. The target of a
- * token is the token after it. For the last token of a piece, this is the first token of the row's
- * next piece. Therefore, its target is set only when the next piece is written. */
+ * token is the token after it. For the last token of a piece, that is the first token of the row's
+ * next piece, so this target is set only when the next piece is written. */
 static uint32_t put_piece(const sgt_loader *l, const sgt_cursor *c, const sgt_loader_batch *b,
                           const void *from, uint32_t n)
 {
@@ -287,7 +290,7 @@ static uint32_t put_piece(const sgt_loader *l, const sgt_cursor *c, const sgt_lo
                           from, n - 1);
 }
 
-/* Fill the current row with padding from token c->token to its end. */
+/* Fill the current row with padding, from token c->token to the end of the row. */
 static void pad_row(const sgt_loader *l, const sgt_cursor *c, const sgt_loader_batch *b)
 {
     const sgt_output o = b->output;
@@ -298,9 +301,10 @@ static void pad_row(const sgt_loader *l, const sgt_cursor *c, const sgt_loader_b
         sgt_output_put(b->targets, o, at + t, SGT_IGNORED);
 }
 
-/* Append the document starts in a piece to b->starts. In a shard without an .idx file, this
- * searches the piece for end-of-text ids. Therefore, call it right after the piece was copied,
- * while its tokens are still in the CPU's caches. */
+/* Append the positions in the row at which documents of the piece *w begin to b->starts. If rows
+ * are windows and a shard has no .idx file, the piece is searched for end-of-text ids. Therefore,
+ * call this function right after the piece has been copied, while its tokens are still in the CPU
+ * caches. */
 static void find_starts(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b,
                         const sgt_window *w, const void *from)
 {
@@ -330,9 +334,8 @@ static int write_piece(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b, 
     return SGT_OK;
 }
 
-/* Write n rows of a batch, each of which is one window of tokens. Calling write_piece for each
- * window would give the same result but take longer, because write_piece also handles rows of
- * several pieces. */
+/* Write n rows of a batch, each of which is a window of tokens. write_piece would give the same
+ * result, but is slower, because it also handles rows of several pieces. */
 static int write_windows(const sgt_loader *l, const sgt_cursor *c, const sgt_loader_batch *b,
                          const sgt_window *windows, uint32_t n, uint32_t group, sgt_error *err)
 {
@@ -349,7 +352,7 @@ static int write_windows(const sgt_loader *l, const sgt_cursor *c, const sgt_loa
     return SGT_OK;
 }
 
-/* Write the n pieces that were fetched last to the batch's rows. */
+/* Write the n pieces that the reader fetched last to the rows of the batch. */
 static int write_pieces(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b,
                         const sgt_window *pieces, uint32_t n, sgt_error *err)
 {
@@ -362,18 +365,18 @@ static int write_pieces(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b,
         if (group) prefetch_group(c->tokens, pieces, l->set.width, k, n, group);
         rc = write_piece(l, c, b, &pieces[k], c->tokens[k], err);
     }
-    /* Verify even if rc is an error. An id outside the vocabulary may be the consequence of a file
-     * that was cut short while it was mapped. `verify` then reports the damaged file, which is more
-     * useful. */
+    /* Call `verify` even if rc is already an error. If a mapped file was cut short, its missing
+     * tokens can look like ids outside the vocabulary. In that case, the error of `verify` is more
+     * useful, because it reports the damaged file. */
     if (l->ops->verify) torn = l->ops->verify(c->reader_cursor, pieces, n, c->tokens, err);
     return torn < 0 ? torn : rc;
 }
 
-/* ---- documents within rows ---- */
+/* ---- documents in rows ---- */
 
-/* Set `begins`, `positions` and `ids` for inputs `from` ... `to` - 1 of a row, all of which belong
- * to one document: the `id`-th document of the row, counted from 0. For padding, call this once per
- * input, with `id` -1. `row` is the index in these arrays of the row's first input. */
+/* Set `begins`, `positions` and `ids` for the inputs `from` ... to-1 of a row, which all belong to
+ * document `id` of the row, counted from 0. For padding, this is called for each input separately,
+ * with `id` -1. `row` is the index of the first input of the row in these arrays. */
 static void put_document(const sgt_loader_batch *b, size_t row, uint32_t from, uint32_t to,
                          int32_t id)
 {
@@ -384,8 +387,8 @@ static void put_document(const sgt_loader_batch *b, size_t row, uint32_t from, u
     }
 }
 
-/* Set begins, positions and ids for every input of the batch. Compute them from b->starts, the
- * positions in each row at which a document begins. */
+/* Set begins, positions and ids for every input of the batch. They are computed from b->starts, the
+ * positions in each row at which documents begin. */
 static void expand_starts(const sgt_loader *l, const sgt_loader_batch *b)
 {
     const uint32_t T = l->o.seq;
@@ -405,8 +408,8 @@ static void expand_starts(const sgt_loader *l, const sgt_loader_batch *b)
 
 /* ---- making a batch ---- */
 
-/* Make batch `index` the current batch. Use the batch drawn ahead if its index matches; otherwise
- * draw the batch now. */
+/* Make batch `index` the current batch. If it is the next batch in the ring, its pieces are already
+ * there; otherwise they are determined now. */
 static int turn_to(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_error *err)
 {
     if (index > UINT64_MAX / l->o.batch - 1)
@@ -438,9 +441,9 @@ int sgt_batch_make(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b, sgt_
     c->row = c->token = c->found = 0;
     for (uint32_t done = 0, n; rc == SGT_OK && done < from->count; done += n) {
         n = turn_of(l, from, done);
-        if (from->count > n) announce_pieces(l, c); /* announce the turns after this one */
-        /* Mark these pieces as announced, because they are fetched next: if the reader had no room
-         * to announce some of them, announcing them now would be useless. */
+        if (from->count > n) announce_pieces(l, c); /* announce the remaining turns of this batch */
+        /* Mark the pieces of this turn as announced. If the reader had no room for some of them
+         * earlier, announcing them would now be useless, because they are fetched next. */
         if (from->told < done + n) from->told = done + n;
         rc = l->ops->fetch(c->reader_cursor, from->pieces + done, n, c->tokens, err);
         if (rc == SGT_OK && done + n == from->count) announce_pieces(l, c);

@@ -1,6 +1,6 @@
-/* loader.c: open a loader, an immutable handle that holds the sets, the order of rows and the
- * reader. This file also has the names of readers and samplings, the parser of --data, and the
- * functions that save and resume a run's position. */
+/* loader.c: open a loader, an immutable handle that holds the sets, the order of the rows and the
+ * reader. This file also contains the names of readers and samplings, the parser of --data, and the
+ * functions that save and resume the position of a run. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,8 +35,9 @@ const char *sgt_sampling_name(sgt_sampling s)
 
 /* ---- the parser of --data ---- */
 
-/* Parse `part`, "DIR" or "DIR:WEIGHT", into *set. Overwrites the colon before a weight with a
- * NUL. */
+/* Parse `part`, one element of the comma-separated list `text`, into *set. It is "DIR" or
+ * "DIR:WEIGHT". The colon before a weight is overwritten with a NUL, so that `part` becomes the
+ * path. */
 static int parse_part(sgt_loader_set *set, char *part, const char *text, sgt_error *err)
 {
     char *colon = strrchr(part, ':'), *end = NULL;
@@ -46,7 +47,7 @@ static int parse_part(sgt_loader_set *set, char *part, const char *text, sgt_err
                         text);
     if (!colon || access(part, F_OK) == 0) return SGT_OK;
     double weight = strtod(colon + 1, &end);
-    /* the text after the colon is not a number, so the colon belongs to the path */
+    /* the colon is part of the path, because the text after it is not a number */
     if (end == colon + 1 || *end) return SGT_OK;
     if (colon == part)
         return sgt_fail(err, SGT_EUSAGE, "%s: there is no path before the weight", part);
@@ -58,8 +59,8 @@ static int parse_part(sgt_loader_set *set, char *part, const char *text, sgt_err
     return SGT_OK;
 }
 
-/* Check that there are not too many sets, that every weight is in range, and that either all sets
- * have a weight or none has. */
+/* Check that there are at most SGT_MIX_SETS sets, that every weight is in range, and that either
+ * all sets have a weight or none has. */
 static int check_sets(const sgt_loader_set *sets, uint32_t n, sgt_error *err)
 {
     if (!sets)
@@ -88,7 +89,8 @@ int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *te
     int whole = access(text, F_OK) == 0;
     uint32_t n = 1;
     for (const char *p = text; *p && !whole; p++) n += *p == ',';
-    /* allocate one block for both the list of sets and the paths that it points to */
+    /* allocate a single block for the list of sets and, after it, a copy of the text, which holds
+     * the paths of the sets */
     sgt_loader_set *got = calloc(1, n * sizeof *got + bytes);
     if (!got) return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", n);
     char *part = memcpy(got + n, text, bytes);
@@ -109,7 +111,7 @@ int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *te
     return SGT_OK;
 }
 
-/* ---- opening the sets that a loader draws from ----
+/* ---- opening the sets ----
  *
  * The shards of all sets are in one list, l->set. */
 
@@ -132,8 +134,8 @@ static int open_set(sgt_loader *l, const sgt_loader_set *from, sgt_error *err)
     return rc;
 }
 
-/* Reject two sets that are the same folder, because its windows would be drawn twice as often as
- * the user intended. */
+/* Reject two sets that are the same folder: its windows would be drawn twice as often as the user
+ * intended. */
 static int all_different(const sgt_loader *l, sgt_error *err)
 {
     for (uint32_t i = 0; i < l->set_count; i++)
@@ -150,7 +152,7 @@ static int all_different(const sgt_loader *l, sgt_error *err)
     return SGT_OK;
 }
 
-/* Fill in l->set and l->sets from the text l->o.data or from l->o.sets. */
+/* Fill in l->set and l->sets from the string l->o.data or from the list l->o.sets. */
 static int open_sets(sgt_loader *l, sgt_error *err)
 {
     sgt_loader_set *parsed = NULL;
@@ -160,7 +162,7 @@ static int open_sets(sgt_loader *l, sgt_error *err)
                         n ? "data and sets are both set" : "neither data nor sets is set");
     int rc = n ? check_sets(l->o.sets, n, err) : sgt_loader_sets_parse(&parsed, &n, l->o.data, err);
     if (rc < 0) return rc;
-    assert(n); /* a text names at least one set */
+    assert(n); /* `data` names at least one set */
     const sgt_loader_set *sets = parsed ? parsed : l->o.sets;
     if (!(l->sets = calloc(n, sizeof *l->sets)))
         rc = sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", n);
@@ -171,11 +173,11 @@ static int open_sets(sgt_loader *l, sgt_error *err)
     return rc;
 }
 
-/* ---- packed rows: each set has a plan that assigns documents to rows ---- */
+/* ---- packed rows ---- */
 
-/* Return the identifier of a document for sgt_pack: the index of its shard in the upper 32 bits,
- * and its first token's index in the shard in the lower 32 bits. (documents.c rejects shards whose
- * token indices need more than 32 bits.) */
+/* Return a number that identifies a document for sgt_pack: the index of its shard in the upper 32
+ * bits, and the index in the shard of its first token in the lower 32 bits. (documents.c rejects
+ * shards whose token indices need more than 32 bits.) */
 static uint64_t pack_at(uint32_t shard, uint64_t offset) { return (uint64_t)shard << 32 | offset; }
 
 sgt_window sgt_loader_packed_window(const sgt_pack_piece *document)
@@ -185,8 +187,8 @@ sgt_window sgt_loader_packed_window(const sgt_pack_piece *document)
                         .tokens = document->tokens};
 }
 
-/* Set *place to the identifier of document n (see pack_at), and *tokens to the length of that
- * document. n counts through the documents of all sets. */
+/* Set *place to the number that identifies document n (see pack_at), and *tokens to the length of
+ * this document. n is an index into the documents of all sets. */
 static void list_document(void *ctx, uint64_t n, uint64_t *place, uint64_t *tokens)
 {
     const sgt_loader *l = ctx;
@@ -210,13 +212,12 @@ int sgt_loader_check_beginning(const sgt_loader *l, const sgt_window *w, uint32_
                     l->set.shards[w->shard].path, w->offset, id, eot);
 }
 
-/* Read the first id of one document in a set, and check that it is the end-of-text id, as packed
- * rows require. In data made for other trainers, that id may instead be at the end of each
- * document. */
+/* Check that a document of a set begins with the end-of-text id, as packed rows require. In data
+ * made for other training programs, this id may instead be at the end of each document. */
 static int check_beginning(const sgt_loader *l, const sgt_pack *p, sgt_error *err)
 {
-    /* Check one of the longest documents. A document of a single token would prove nothing: its
-     * end-of-text id is both first and last. */
+    /* Check one of the longest documents. A document of a single token would prove nothing, because
+     * its only token is both its first and its last. */
     sgt_pack_piece document = {.place = p->places[p->first[p->most]]};
     sgt_window w = sgt_loader_packed_window(&document);
     const sgt_set_shard *h = &l->set.shards[w.shard];
@@ -229,8 +230,9 @@ static int check_beginning(const sgt_loader *l, const sgt_pack *p, sgt_error *er
     return rc < 0 ? rc : sgt_loader_check_beginning(l, &w, id, err);
 }
 
-/* Make each set's plan of packed rows from l->documents, and free l->documents, even on failure.
- * The plans' seeds are not set; the caller sets them later. */
+/* Make the plan of each set, which assigns the documents of the set to packed rows, from
+ * l->documents. Free l->documents, even on failure. The caller sets the seeds of the plans
+ * later. */
 static int open_packs(sgt_loader *l, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -290,10 +292,11 @@ static int verify(sgt_loader_options *o, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return the size of a shard in the unit that sgt_mix_init expects for the sampling: documents for
- * `documents`, rows for `packed`, otherwise tokens. A packed row belongs to no single shard,
- * because it may have documents from several. Therefore, the size of a set's first shard is the
- * number of all rows in the set's first epoch, and the set's other shards have size 0. */
+/* Return the size of a shard in the unit that sgt_mix_init expects: in documents for sampling
+ * `documents`, in rows for `packed`, otherwise in tokens. A packed row may have documents from
+ * several shards, so it belongs to the set rather than to a shard. Therefore, the first shard of a
+ * set has as its size the number of rows in the set's first epoch, and the other shards have size
+ * 0. */
 static uint64_t measure_shard(const sgt_loader *l, uint32_t shard)
 {
     uint32_t set = sgt_loader_set_of(l, shard);
@@ -304,9 +307,9 @@ static uint64_t measure_shard(const sgt_loader *l, uint32_t shard)
     return l->set.shards[shard].head.tokens;
 }
 
-/* Set up l->mix, which determines the order of rows over all sets. If there are several sets, set
- * l->set.hash to a hash of all sets' hashes and shares of the rows. Shares are hashed rather than
- * weights, because different weights can draw the same rows, for example 1:2 and 2:4. */
+/* Set up l->mix, which determines the order of the rows of all sets. If there are several sets,
+ * also set l->set.hash to a hash of the sets' hashes and of their shares of the rows. Weights are
+ * not hashed, because different weights can give the same rows: for example, 1:2 and 2:4 do. */
 static int open_mix(sgt_loader *l, sgt_error *err)
 {
     uint64_t words[SGT_MIX_SETS][2], *tokens = malloc(l->set.count * sizeof *tokens);
@@ -353,7 +356,8 @@ static int open_documents(sgt_loader *l, sgt_error *err)
                     l->set.vocab, l->sets[0].path);
 }
 
-/* Open the reader that the options name. If this machine does not support it, open mmap instead. */
+/* Open the reader that the options name. If this machine does not support it, open the reader
+ * `mmap` instead. */
 static int open_reader(sgt_loader *l, sgt_error *err)
 {
     const char *remark = NULL, *name = sgt_reader_name(l->o.reader);
@@ -403,7 +407,7 @@ int sgt_loader_open(sgt_loader **out, const sgt_loader_options *o, sgt_error *er
     if (!l) return sgt_fail_memory(err, "a loader");
     int rc = sgt_struct_read(&l->o, sizeof l->o, o, "sgt_loader_options", err);
     if (rc < 0 || (rc = verify(&l->o, err)) < 0 || (rc = open_sets(l, err)) < 0) goto fail;
-    l->o.data = l->o.split = NULL; /* owned by the caller */
+    l->o.data = l->o.split = NULL; /* the caller owns these strings */
     l->o.sets = NULL;
     if ((rc = open_documents(l, err)) < 0 || (rc = open_mix(l, err)) < 0) goto fail;
     for (uint32_t i = 0; l->packs && i < l->set_count; i++)
@@ -434,7 +438,7 @@ void sgt_loader_close(sgt_loader *l)
     free(l);
 }
 
-/* ---- what a loader holds ---- */
+/* ---- description of a loader ---- */
 
 const sgt_loader_info *sgt_loader_get_info(const sgt_loader *l) { return &l->info; }
 
@@ -501,10 +505,10 @@ int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *s, uint64_t *
                         was.reserved);
     FILE *f = open_memstream(&text, &n);
     if (!f) return sgt_fail_memory(err, "the saved position");
-    /* Equal hashes do not prove that the data is the same: two splits of one folder have the same
-     * manifest and so the same hash. Therefore, also compare the number of tokens. It depends on
-     * the row length and the sampling, which decide which shards are too short, so compare it only
-     * if these are unchanged. */
+    /* Equal hashes do not prove that the data is the same: two splits in one folder have the same
+     * manifest and therefore the same hash. So also compare the number of tokens. It does not count
+     * shards that are too short for a row, which depends on the row length and the sampling.
+     * Therefore, compare it only if these two are unchanged. */
     if (now.hash != was.hash ||
         (now.tokens != was.tokens && now.seq == was.seq && now.sampling == was.sampling))
         fprintf(f,

@@ -1,19 +1,20 @@
-/* stream.c: prefetch threads make batches ahead of a consumer, which receives them in order. Batch
- * n of the stream is made by thread n mod threads and stored in slot n mod slots. Because this rule
- * is fixed, the threads need not agree on which of them makes a batch. The slots limit how far the
- * threads run ahead:
+/* stream.c: prefetch threads make batches ahead of time for a consumer, which receives them in
+ * order. Thread n mod `threads` makes batch n of the stream and stores it in slot n mod `slots`.
+ * Because this rule is fixed, the threads need not agree on which of them makes a batch. The number
+ * of slots limits how far ahead the threads work:
  *
  *     released <= delivered <= released + slots
  *
- * The consumer holds the slots of batches released ... delivered - 1. The threads fill the slots of
- * batches delivered ... released + slots - 1. Later batches wait until the consumer releases a slot
- * (perhaps with a different buffer).
+ * The consumer holds the slots of batches released ... delivered-1. The threads fill the slots of
+ * batches delivered ... released+slots-1. To make a later batch, a thread waits until the consumer
+ * releases a slot (perhaps with a different buffer).
  *
- * Two variables pass slots between the threads and the consumer. slot.filled states which batch the
- * slot holds; the thread that made the batch writes it. s->released states which slots may be
- * filled again; the consumer writes it. Both are written under the lock, so that no wake-up is
- * lost, and read without it. Making a batch takes only microseconds, and so does waking a thread.
- * So a thread without work polls for a while before it sleeps on a condition variable. */
+ * Two variables pass slots from one side to the other. The thread that made a batch writes
+ * slot.filled, which tells the consumer which batch the slot holds. The consumer writes
+ * s->released, which tells the threads which slots they may fill again. Both are written under the
+ * lock, so that no wake-up is lost, but read without the lock. Making a batch takes only
+ * microseconds, which is no longer than waking a thread takes. Therefore, a thread that must wait
+ * polls for a while before it sleeps on a condition variable. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
@@ -23,22 +24,23 @@
 #include "loader/base/thread.h"
 #include "loader/handle.h"
 
-#define ALIGN 64 /* alignment of a buffer's targets in bytes: one cache line */
-/* padding in bytes between variables that different threads write, against false sharing */
+#define ALIGN 64 /* alignment in bytes of the targets in a buffer: one cache line */
+/* padding in bytes between variables that different threads write, so that no two of them share a
+ * cache line */
 #define APART 64
-/* number of polls before a thread sleeps; together they take about 50 microseconds */
+/* number of polls before a waiting thread sleeps; all of them together take about 50
+ * microseconds */
 #define LOOKS 1000
-#define YIELD 16 /* after every YIELD-th poll, a thread yields its core to other threads */
+#define YIELD 16 /* after every YIELD-th poll, a waiting thread yields its core to other threads */
 
 typedef struct slot {
-    /* n + 1, where n is the index of the batch that a thread last tried to make in this slot; 0 if
-     * there was none. `rc` states whether the thread succeeded. The thread writes `filled`, and the
-     * consumer reads it */
+    /* 1 + the index in the stream of the last batch that a thread made in this slot, or failed to
+     * make (see `rc`); 0: none yet. The thread writes this field, and the consumer reads it */
     uint64_t filled;
     /* The batch in this slot. `inputs` points to the beginning of the slot's buffer, and `targets`
-     * into the same buffer. */
+     * to a later place in the same buffer. */
     sgt_loader_batch batch;
-    /* 1: the consumer holds the batch; 0: it does not. Only the consumer uses this field */
+    /* 1: the consumer holds this batch; 0: it does not. Only the consumer uses this field */
     int held;
     int rc;
     sgt_error err;
@@ -49,7 +51,7 @@ typedef struct worker {
     sgt_stream *s;
     sgt_cursor *cursor;
     pthread_t thread;
-    uint64_t next; /* number of its next batch */
+    uint64_t next; /* index in the stream of the next batch that this thread makes */
     uint32_t number;
     char apart[APART];
 } worker;
@@ -62,26 +64,26 @@ struct sgt_stream {
     worker *workers;
     slot *slots;
     pthread_mutex_t lock;
-    /* filled: condition on which the consumer waits for a batch; freed: condition on which the
-     * threads wait for a free slot */
+    /* filled: the consumer waits on it for a batch; freed: the threads wait on it for a free
+     * slot */
     pthread_cond_t filled, freed;
     int closing;
     char apart[APART];
-    /* number of batches that the consumer has released. The consumer writes it, the threads read
-     * it */
+    /* number of batches that the consumer has released. The consumer writes this field, and the
+     * threads read it */
     uint64_t released;
     char apart_too[APART];
-    /* delivered: number of batches that were delivered to the consumer so far; woken: value of
-     * `released` when the prefetch threads were last woken. Only the consumer's thread uses these
-     * two */
+    /* delivered: number of batches that the consumer has received so far; woken: value of
+     * `released` when the consumer last woke the prefetch threads. Only the consumer uses these two
+     * fields */
     uint64_t delivered, woken;
 };
 
 /* ---- the threads ---- */
 
-/* Pause briefly after poll i of a variable that another thread writes. Some polls yield the core,
- * because the writing thread may be waiting for this very core: schedulers often place a woken
- * thread on the core of the thread that woke it. */
+/* Pause briefly after poll number i of a variable that another thread writes. After some of the
+ * polls, yield the core: the writing thread may be waiting for this very core, because schedulers
+ * often place a woken thread on the core of the thread that woke it. */
 static inline void pause_poll(int i)
 {
     if (i % YIELD == YIELD - 1) {
@@ -95,8 +97,8 @@ static inline void pause_poll(int i)
 #endif
 }
 
-/* Return whether the thread that makes batch n can stop waiting: its slot is free, or the stream is
- * being closed. */
+/* Return 1 if the thread that makes batch n can stop waiting, because the slot for this batch is
+ * free or the stream is being closed. Otherwise return 0. */
 static int is_free(const sgt_stream *s, uint64_t n)
 {
     return __atomic_load_n(&s->closing, __ATOMIC_RELAXED) ||
@@ -109,7 +111,8 @@ static int is_filled(const sgt_stream *s, uint64_t n)
     return __atomic_load_n(&s->slots[n % s->o.slots].filled, __ATOMIC_ACQUIRE) == n + 1;
 }
 
-/* Wait until is_ready(s, n) returns 1: poll for a while, then sleep on the condition `changed`. */
+/* Wait until is_ready(s, n) returns 1: poll for a while, then sleep on the condition variable
+ * `changed`. */
 static void wait_until(sgt_stream *s, int (*is_ready)(const sgt_stream *, uint64_t), uint64_t n,
                        pthread_cond_t *changed)
 {
@@ -139,16 +142,16 @@ static void *work(void *arg)
         pthread_mutex_unlock(&s->lock);
         pthread_cond_signal(&s->filled);
     }
-    /* close the cursor in this thread, because the cursor's reads were started here and must be
-     * awaited here */
+    /* close the cursor in the thread that used it, because its outstanding reads must be awaited by
+     * the thread that started them */
     sgt_cursor_close(w->cursor);
     return NULL;
 }
 
-/* ---- what callers see ---- */
+/* ---- public functions ---- */
 
-/* Return the offset in bytes of the targets in a stream's buffer, whose inputs take `bytes` bytes.
- * Return 0 if the output has no targets. */
+/* Return the offset in bytes of the targets in a buffer of a stream, or 0 if the output has no
+ * targets. `bytes` is the size in bytes of the inputs, which come first. */
 static size_t targets_at(sgt_output o, size_t bytes)
 {
     return sgt_output_pairs(o) ? (bytes + ALIGN - 1) / ALIGN * ALIGN : 0;
@@ -240,18 +243,19 @@ int sgt_stream_next(sgt_stream *s, const sgt_loader_batch **b, sgt_error *err)
     uint64_t n = s->delivered;
     slot *from = &s->slots[n % s->o.slots];
     if (s->o.count && n == s->o.count) return 1;
-    /* if the consumer holds all slots, no further batch can be made, and waiting would never end */
+    /* If the consumer holds all slots, no thread can make the next batch, so waiting for it would
+     * never end */
     if (n - s->released == s->o.slots)
         return sgt_fail(err, SGT_EUSAGE,
                         "all %" PRIu32 " batches of the stream are held: release one first",
                         s->o.slots);
     if (!is_filled(s, n)) {
         /* The thread that makes this batch may be asleep although its slot is free, because
-         * sgt_stream_release does not wake threads each time. */
+         * sgt_stream_release does not wake the threads every time. */
         wake_threads(s);
         wait_until(s, is_filled, n, &s->filled);
     }
-    if (from->rc < 0) { /* the error stays in the slot, so that the next call reports it again */
+    if (from->rc < 0) { /* the error stays in the slot, so the next call reports it again */
         if (err) *err = from->err;
         return from->rc;
     }
@@ -266,8 +270,8 @@ void sgt_stream_release(sgt_stream *s, const sgt_loader_batch *b, void *buffer)
     uint64_t released = s->released;
     slot *from = &s->slots[b->slot];
     if (buffer &&
-        /* Changing the slot's buffer is safe here: no thread fills the slot until `released`
-         * includes this batch. */
+        /* It is safe to change the slot's buffer here, because no thread fills the slot until
+         * `released` counts this batch. */
         s->o.buffers) {
         sgt_loader_batch *own = &from->batch;
         if (own->targets)
@@ -279,8 +283,8 @@ void sgt_stream_release(sgt_stream *s, const sgt_loader_batch *b, void *buffer)
     pthread_mutex_lock(&s->lock);
     __atomic_store_n(&s->released, released, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&s->lock);
-    /* wake the threads only after half of the slots have been released: waking them after every
-     * batch would cost a system call each time */
+    /* Wake the threads only if half of the slots have been released since they were last woken:
+     * waking them after every batch would take a system call each time */
     if (2 * (released - s->woken) >= s->o.slots) wake_threads(s);
 }
 

@@ -1,10 +1,11 @@
 /* train.c: an example of a training loop that reads its batches with libsgt-loader. A thread
- * prefetches batches and the loop consumes them. The only state needed to resume is the index of
- * the next batch, FIRST.
+ * prefetches batches, and the loop consumes them. To resume, only the index of the next batch is
+ * needed, which is given as FIRST.
  *
  *     cc train.c $(pkg-config --cflags --libs sgt-loader) -lm -o train && ./train out 200 [FIRST]
  *
- * The model is tiny: it counts how often ids of one class follow ids of another. */
+ * The model is tiny. It assigns each id to one of 128 classes, and counts how often an id of one
+ * class is followed by an id of another. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,8 +17,8 @@ enum { BATCH = 16, SEQ = 128, CLASSES = 128 };
 
 static float follows[CLASSES][CLASSES], rows[CLASSES];
 
-/* Compute the mean loss of the batch in nats, update the model with this batch, and return the
- * loss. */
+/* Compute the mean loss per token of a batch in nats, update the model with this batch, and return
+ * the loss. */
 static double step(const int32_t *inputs, const int32_t *targets)
 {
     double loss = 0;
@@ -55,8 +56,7 @@ int main(int argc, char **argv)
     }
     options.data = argv[1];
     order.count = strtoull(argv[2], NULL, 10);
-    /* index of the first batch to read; a real program would save the index of the next batch in
-     * its checkpoint */
+    /* index of the first batch to read; a real program would read this index from its checkpoint */
     order.first = argc == 4 ? strtoull(argv[3], NULL, 10) : 0;
 
     if (sgt_loader_open(&loader, &options, &err) < 0 ||
@@ -70,7 +70,7 @@ int main(int argc, char **argv)
         /* give the buffer back to the prefetch thread */
         sgt_stream_release(stream, batch, NULL);
     }
-    sgt_stream_close(stream); /* close it before its loader */
+    sgt_stream_close(stream); /* a stream must be closed before its loader */
     sgt_loader_close(loader);
     return rc < 0 ? fail(&err) : EXIT_SUCCESS;
 }

@@ -1,5 +1,5 @@
-/* rows.c: the functions of rows.h in plain C, and the choice of functions for this CPU. The
- * versions with vector instructions must give the same results as the plain ones. */
+/* rows.c: the functions of rows.h in plain C, and the choice of the fastest version for this CPU.
+ * The versions with vector instructions must give the same results as those in plain C. */
 #include "loader/rows/rows.h"
 
 #include "loader/base/cpu.h"
@@ -16,7 +16,8 @@ static uint32_t largest(size_t width, const void *src, size_t n)
 }
 
 /* Return the larger of two ids. The empty assembly statement keeps the compiler from vectorizing
- * the loop that calls this function, because these functions are the scalar baseline. */
+ * the loop that calls this function, because the plain versions are the scalar baseline in speed
+ * comparisons. */
 static inline uint32_t larger(uint32_t top, uint32_t id)
 {
     __asm__ volatile("" : "+r"(top));

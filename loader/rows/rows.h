@@ -1,8 +1,9 @@
-/* rows.h: the functions that copy windows of ids into the rows of a batch. They handle every token,
- * so there are fast versions with vector instructions, besides plain C. All versions give the same
- * bits (tests/loader/test_rows.c). Each function returns the largest id that it read, so that
- * checking ids against the vocabulary needs no second pass. Pointers need no alignment. Nothing
- * outside the given lengths is read or written. loader/NOTES.md has measurements. */
+/* rows.h: the functions that copy windows of ids into the rows of a batch. They process every
+ * token, so besides plain C there are fast versions with vector instructions. All versions give
+ * exactly the same results (tests/loader/test_rows.c). Each function returns the largest id that it
+ * read, so that no second pass over the ids is needed to check them against the vocabulary.
+ * Pointers need no alignment. Nothing outside the given lengths is read or written. loader/NOTES.md
+ * has measurements. */
 #ifndef SGT_ROWS_H
 #define SGT_ROWS_H
 
@@ -17,19 +18,20 @@
 typedef uint32_t sgt_write_row(size_t width, sgt_output o, void *first, void *second,
                                const void *src, size_t n);
 
-/* The functions that write rows, in the version for one CPU level. Ids in the source have `width`
- * bytes, 2 or 4. */
+/* The functions that copy ids, in the version for one CPU level. Each id in the source takes
+ * `width` bytes, 2 or 4. */
 typedef struct sgt_rows {
     const char *level; /* "plain", "avx2", "avx512", "neon" */
     uint32_t (*largest)(size_t width, const void *src, size_t n);
-    /* Write n ids of a row: first[i] = src[i] for i < n. If the output has targets, also second[i]
-     * = src[i + 1], which reads src[0 ... n]. Ids of 4 bytes do not allow SGT_OUTPUT_U16. Returns
-     * the largest id */
+    /* Write n ids of a row: first[i] = src[i] for i < n. If the output has targets, also write
+     * second[i] = src[i + 1] for i < n, so that n + 1 ids are read. SGT_OUTPUT_U16 requires `width`
+     * 2. Returns the largest id */
     sgt_write_row *write;
 } sgt_rows;
 
-/* sgt_output_bytes returns the bytes per id in the arrays of an output. sgt_output_pairs returns 1
- * if the output has inputs and targets, or 0 if it has rows. */
+/* sgt_output_bytes returns the number of bytes per id in the arrays of the output `o`.
+ * sgt_output_pairs returns 1 if a batch in this output consists of inputs and targets, or 0 if it
+ * consists of rows. */
 static inline size_t sgt_output_bytes(sgt_output o)
 {
     return o == SGT_OUTPUT_U16 ? 2 : o == SGT_OUTPUT_I64 ? 8 : 4;
@@ -40,7 +42,7 @@ static inline int sgt_output_pairs(sgt_output o)
     return o == SGT_OUTPUT_I32 || o == SGT_OUTPUT_I64;
 }
 
-/* Set array[i] to `id`; the output `o` determines the type of the elements. */
+/* Set array[i] to `id`. The output `o` determines the type of the array's elements. */
 static inline void sgt_output_put(void *array, sgt_output o, size_t i, int32_t id)
 {
     if (o == SGT_OUTPUT_U16) ((uint16_t *)array)[i] = (uint16_t)id;
@@ -48,9 +50,9 @@ static inline void sgt_output_put(void *array, sgt_output o, size_t i, int32_t i
     else ((int32_t *)array)[i] = id;
 }
 
-/* Call put(width, o, x, y, src, n) with width and o as constants, so that the compiler generates a
- * separate loop for each combination. `put` must be inlined. x and y are its arguments `first` and
- * `second`. */
+/* Call put(width, o, x, y, src, n) with constants for `width` and `o`, so that the compiler
+ * generates a separate loop for each combination of the two. For this, `put` must be an inline
+ * function. x and y are passed as its arguments `first` and `second`. */
 SGT_ROWS_INLINE uint32_t sgt_rows_write(sgt_write_row *put, size_t width, sgt_output o, void *x,
                                         void *y, const void *src, size_t n)
 {
@@ -65,11 +67,10 @@ SGT_ROWS_INLINE uint32_t sgt_rows_write(sgt_write_row *put, size_t width, sgt_ou
 }
 
 const sgt_rows *sgt_rows_best(void);
-/* Return the functions of `level`, an sgt_cpu_level. Return NULL if this CPU's level is lower. */
+/* Return the functions for `level`, an sgt_cpu_level, or NULL if the level of this CPU is lower. */
 const sgt_rows *sgt_rows_level(int level);
 
-/* Return the index of the first of n ids that is not below `vocab`, or n if all ids are below
- * it. */
+/* Return the index of the first of n ids that is `vocab` or more, or n if there is no such id. */
 static inline size_t sgt_rows_first_beyond(size_t width, const void *ids, size_t n, uint32_t vocab)
 {
     size_t i = 0;
@@ -78,37 +79,38 @@ static inline size_t sgt_rows_first_beyond(size_t width, const void *ids, size_t
     return i;
 }
 
-/* Windows are copied in groups: while one group is copied, the next group is prefetched into the L2
- * cache. This is the size of a group in bytes. It is small enough that two groups, and the rows
- * written, fit into any L2 cache. */
+/* size in bytes of a group of windows. While the windows of one group are copied, those of the next
+ * group are prefetched into the L2 cache. Two groups, together with the rows that are written, fit
+ * into any L2 cache. */
 #define SGT_ROWS_GROUP 32768u
 
-/* Return how many windows of `bytes` bytes each form a group (see SGT_ROWS_GROUP): at least 1. */
+/* Return the number of windows, of `bytes` bytes each, in a group (see SGT_ROWS_GROUP); at least
+ * 1. */
 static inline uint32_t sgt_rows_group(size_t bytes)
 {
     size_t windows = SGT_ROWS_GROUP / (bytes + 1);
     return windows ? (uint32_t)windows : 1;
 }
 
-/* Prefetch a window into the L2 cache. If the window is larger than a group, prefetch only its
- * beginning, because the hardware prefetcher loads the rest. */
+/* Prefetch the window of `bytes` bytes at `src` into the L2 cache. If it is larger than
+ * SGT_ROWS_GROUP, prefetch only its beginning, because the hardware prefetcher loads the rest. */
 static inline void sgt_rows_expect(const void *src, size_t bytes)
 {
     const char *p = src;
     if (bytes > SGT_ROWS_GROUP) bytes = SGT_ROWS_GROUP;
     for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(p + at, 0, 2);
     __builtin_prefetch(p + bytes - 1, 0, 2);
-    /* keep calls to this function: gcc 12 removes calls to a function that only prefetches */
+    /* keep the calls of this function: gcc 12 removes calls of a function that only prefetches */
     __asm__ volatile("");
 }
 
-/* Make the loader use `rows` for all further batches. Do not call this while a batch is being
- * made. */
+/* Make the loader use the functions `rows` for all further batches. Do not call this while a batch
+ * is being made. */
 void sgt_loader_set_rows(sgt_loader *l, const sgt_rows *rows);
 
-/* The plain C functions, which run on any machine and handle one token at a time. Batches made with
- * them are not prefetched. They are also the baseline of speed comparisons (sgt-train --batching
- * scalar, sgt-bench). */
+/* The functions in plain C, which run on any machine and process one token at a time. When they are
+ * used, tokens are not prefetched into the CPU caches. They are also the baseline in speed
+ * comparisons (sgt-train --batching scalar, sgt-bench). */
 extern const sgt_rows sgt_rows_plain;
 
 extern const sgt_rows sgt_rows_avx2, sgt_rows_avx512, sgt_rows_neon; /* for rows.c */

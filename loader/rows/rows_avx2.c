@@ -1,5 +1,5 @@
 /* rows_avx2.c: the functions of rows.h with AVX2. They copy 16 ids of 2 bytes, or 8 ids of 4 bytes,
- * at a time, and widen ids with vpmovzx. */
+ * at a time, and convert ids to wider integers with the instruction vpmovzx. */
 #include "loader/rows/rows.h"
 
 #if defined(__x86_64__)
@@ -20,8 +20,8 @@ SGT_ROWS_INLINE uint32_t top_of(vec v, size_t width)
 {
     __m128i a = _mm256_castsi256_si128(v), b = _mm256_extracti128_si256(v, 1);
     if (width == 2) {
-        /* The instruction minpos finds the smallest of 8 values. To get the largest, invert all
-         * bits, which reverses the order, and invert the bits of the result. */
+        /* The instruction phminposuw finds the smallest of 8 values. To find the largest instead,
+         * invert all bits, which reverses the order, and invert the bits of the result again. */
         a = _mm_xor_si128(_mm_max_epu16(a, b), _mm_set1_epi16(-1));
         return (uint16_t)~_mm_extract_epi16(_mm_minpos_epu16(a), 0);
     }
@@ -30,9 +30,10 @@ SGT_ROWS_INLINE uint32_t top_of(vec v, size_t width)
     return (uint32_t)_mm_cvtsi128_si32(_mm_max_epu32(a, _mm_srli_si128(a, 4)));
 }
 
-/* Copy one vector of ids from src to dst as integers of `size` bytes, and return the ids. Ids that
- * become 8 bytes long are loaded again, 4 at a time, because vpmovzx can widen them directly from
- * memory. To extract 4 ids from a register would take shuffles. */
+/* Copy a vector of ids from src to dst, as integers of `size` bytes, and return the ids as a
+ * vector. Ids that are widened to 8 bytes are loaded a second time, 4 at a time, because vpmovzx
+ * can widen them directly from memory. Taking each 4 ids out of the vector would need additional
+ * shuffle instructions. */
 SGT_ROWS_INLINE vec put(char *dst, const char *src, size_t width, size_t size)
 {
     vec v = load(src);

@@ -1,18 +1,20 @@
 /* rows_simd.h: the functions of rows.h with vector instructions, in a form that rows_avx2.c,
- * rows_avx512.c and rows_neon.c share. The including file defines vec, load and store. It also
- * defines three functions for ids of `width` bytes, a constant:
- * - max: the vector of the larger ids of two vectors
- * - top_of: the largest id of a vector
- * - put: writes a vector's ids as integers of `size` bytes, and returns the ids
+ * rows_avx512.c and rows_neon.c share. The file that includes this header defines the type vec and
+ * the functions load and store. It also defines three functions for ids that are `width` bytes
+ * wide, where `width` is a constant:
+ * - max: returns a vector whose lanes are the larger ids of two vectors
+ * - top_of: returns the largest id in a vector
+ * - put: writes the ids of a vector as integers of `size` bytes, and returns the ids
  *
- * The first vector is stored at the beginning of the row. The second one is stored at the next
- * address that is a multiple of the vector size, and overlaps the first; both write the same ids
- * there. In this way, all stores except the first and the last are aligned. (In streams this also
- * holds for the targets.) Rows with fewer ids than a vector use the plain C functions. */
+ * The first vector is stored at the beginning of the row, and the second one at the next address
+ * that is a multiple of the vector size. The second overlaps the first, but both write the same ids
+ * where they overlap. As a result, all stores except the first and the last are aligned. (In
+ * streams, so are the stores to the targets.) If a row has fewer ids than a vector, the plain C
+ * functions are used. */
 
-/* Write the vector of ids that begins at id i of a row, and return it, so that the caller can find
- * the row's largest id. If the output has targets, also write the vector of targets, which begins
- * at id i + 1, and return the vector of targets instead. */
+/* Write the vector of ids that begins at id i of a row. If the output has targets, also write the
+ * vector of targets, which begins at id i + 1. Return the vector that was written last, from which
+ * the caller finds the largest id of the row. */
 SGT_ROWS_INLINE vec put_ids(size_t width, sgt_output o, char *first, char *second, const char *src,
                             size_t i)
 {
@@ -30,8 +32,8 @@ SGT_ROWS_INLINE uint32_t put_row(size_t width, sgt_output o, void *first, void *
     if (n < ids) return sgt_rows_plain.write(width, o, first, second, src, n);
     vec top = max(load(src), put_ids(width, o, first, second, src, 0), width);
     size_t i = lead / size;
-    /* a faster loop for the case that ids are only copied (same width, no targets): four loads,
-     * then four stores */
+    /* a faster loop for ids that are only copied, because the output has the same width and no
+     * targets: four loads, followed by four stores */
     for (; size == width && !sgt_output_pairs(o) && i + 4 * ids <= n; i += 4 * ids) {
         const char *from = (const char *)src + i * width;
         char *to = (char *)first + i * width;
