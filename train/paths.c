@@ -1,7 +1,7 @@
-/* paths.c: starts the child processes of the self-check, and reads their messages. A message is a
- * struct shorter than PIPE_BUF, so a pipe never splits it. The child's output goes to a file in
- * memory. If a child dies, the reported reason includes the last line of its output. The verdicts
- * are stored in the cache folder. */
+/* paths.c: starts the child processes of the self-check, and reads their messages. Each message is
+ * a struct shorter than PIPE_BUF, so that the pipe does not split it. All other output of a child
+ * goes to a file in memory; if the child dies, the last line of this file is part of the reported
+ * reason. Verdicts are stored in the cache folder. */
 #include "train/paths.h"
 
 #include <errno.h>
@@ -25,14 +25,14 @@
 #include "train/device.h"
 #include "loader/base/json.h"
 
-/* time limit in seconds for loading the libraries and opening the device */
+/* time limit in seconds for a child process to load the libraries and open the device */
 #define START_SECONDS 120
-/* time limit in seconds for a child process to exit after it was killed */
+/* how many seconds to wait for a child process to exit, before and after killing it */
 #define DYING_SECONDS 5
 
-/* ---- the child process, which tries the paths (kernels and libraries) ---- */
+/* ---- the child process ---- */
 
-/* Send a message to the parent process. If the parent no longer exists, end this process. */
+/* Send a message to the parent process. If the parent has exited, exit too. */
 static void send_message(int seconds, const char *verdict, const char *why)
 {
     sgt_check_message m = {.seconds = seconds};
@@ -49,16 +49,16 @@ static const char *word_of(int rc)
                                     : "failed";
 }
 
-/* Tell the parent process that *err prevents this process from trying any path. Return main's exit
- * code. */
+/* Tell the parent process that, because of *err, this process cannot try any path. Return the exit
+ * code for main. */
 static int stop(const sgt_error *err)
 {
     send_message(-1, "", err->text);
     return 1;
 }
 
-/* Try path i and send its verdict. Return 0 if this process may go on to the next path; else return
- * the exit code for main, plus 1. */
+/* Try path number i and send the verdict to the parent. Return 0 if this process can try further
+ * paths. If it cannot, return 1 plus the exit code for main. */
 static int try_path(const sgt_cuda_checks *c, size_t i, int device)
 {
     sgt_error err = {0};
@@ -75,13 +75,14 @@ int sgt_paths_child(const char *what)
     char *end;
     const sgt_cuda_library *lib;
     sgt_cuda_device d;
-    /* die if the parent dies, because nobody else reads the messages */
+    /* let the kernel kill this process when the parent exits, because no other process reads the
+     * messages */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     size_t first = strtoul(what, &end, 10);
     int device = *end == ':' ? (int)strtoul(end + 1, &end, 10) : -1;
     if (device < 0 || *end) return 2;
-    /* move the pipe to another descriptor: libraries may print to standard output, which would
-     * corrupt the messages */
+    /* libraries may print to standard output, which would corrupt the messages: duplicate the pipe
+     * to descriptor SGT_CHECK_PIPE, and let standard output go where standard error goes */
     if (dup2(STDOUT_FILENO, SGT_CHECK_PIPE) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return 1;
     if (sgt_device_cuda(&lib, &d, &err) < 0) return stop(&err);
     int ended = 0;
@@ -90,16 +91,16 @@ int sgt_paths_child(const char *what)
     return ended ? ended - 1 : 0;
 }
 
-/* ---- the parent process, which reads the messages ---- */
+/* ---- the parent process ---- */
 
 typedef struct listener {
     const sgt_paths_options *o;
     sgt_verdicts *v;
-    /* index of the path that the child is trying or, between two paths, of the path to try next */
+    /* index of the path that the child is trying or, if it is not trying any, of the next path */
     size_t next;
     int trying;   /* 1: path `next` has begun */
-    int noise;    /* descriptor of the memory file that receives the child's output */
-    double until; /* time (sgt_now) by which the child must send its next message */
+    int noise;    /* descriptor of the memory file for the child's output */
+    double until; /* deadline for the child's next message, as a time of sgt_now */
 } listener;
 
 static void verdict(listener *l, const char *word, const char *why)
@@ -112,9 +113,9 @@ static void verdict(listener *l, const char *word, const char *why)
 
 enum { CLOSED, MESSAGE, LATE };
 
-/* Wait for a message and store it in *m. Return MESSAGE on success. Return CLOSED if the child has
- * closed its side of the pipe, LATE if the child's time limit has passed, or SGT_ESTOPPED if a stop
- * was requested. */
+/* Wait for a message from the child and store it in *m. Return MESSAGE if a message was read,
+ * CLOSED if the child has closed the pipe (for example by exiting), LATE if the deadline l->until
+ * has passed, or SGT_ESTOPPED if a stop was requested. */
 static int receive(const listener *l, int fd, sgt_check_message *m)
 {
     for (;;) {
@@ -128,8 +129,9 @@ static int receive(const listener *l, int fd, sgt_check_message *m)
     }
 }
 
-/* Read messages until the child ends or exceeds its time limit. Return the last result of
- * `receive`, or another negative SGT_E* if no path can be tried. */
+/* Read messages until the child closes the pipe or misses its deadline, and store the verdicts.
+ * Return CLOSED or LATE (see `receive`), or a negative SGT_E* if a stop was requested or the child
+ * cannot try any path. */
 static int listen_to(listener *l, int fd, sgt_error *err)
 {
     sgt_check_message m;
@@ -143,8 +145,9 @@ static int listen_to(listener *l, int fd, sgt_error *err)
     return got == SGT_ESTOPPED ? sgt_fail(err, got, "interrupted") : got;
 }
 
-/* Wait until the child exits, and return its exit status. If the child does not exit within the
- * time limit, or if kill_it is set, kill it. If it hangs in the driver even then, stop waiting. */
+/* Wait until the child exits, and return its exit status. If kill_it is 1, or if the child has not
+ * exited after DYING_SECONDS, kill it and wait again. A child that hangs in the driver may not exit
+ * even then; in that case stop waiting and return 0. */
 static int reap(pid_t pid, int kill_it)
 {
     int status = 0;
@@ -159,7 +162,7 @@ static int reap(pid_t pid, int kill_it)
     return status;
 }
 
-/* Start a child process in a process group of its own. Ctrl-C therefore interrupts only the parent,
+/* Start a child process. It gets its own process group, so that Ctrl-C interrupts only the parent,
  * which then kills the child. */
 static int start(pid_t *pid, int *fd, const listener *l, sgt_error *err)
 {
@@ -183,7 +186,7 @@ static int start(pid_t *pid, int *fd, const listener *l, sgt_error *err)
     return sgt_fail_errno(err, "self-check: %s", l->o->program);
 }
 
-/* Copy the last line of the child's output to `line`, with unprintable characters replaced. */
+/* Copy the last line of the child's output to `line`, replacing unprintable characters. */
 static void read_noise(const listener *l, char line[200])
 {
     char text[200] = "", *end;
@@ -194,9 +197,9 @@ static void read_noise(const listener *l, char line[200])
     sgt_printable(line, 200, end ? end + 1 : text);
 }
 
-/* Record the verdict "crashed" for the path that the child was trying when it exited. Return an
- * error instead if the child had not begun to try a path, or if another process killed it with a
- * signal. */
+/* Handle a child that exited early. Record the verdict "crashed" for the path that it was trying.
+ * If it had not begun to try a path, or if it was killed by one of the signals in `outsiders`,
+ * which come from other processes, return an error instead. */
 static int ended(listener *l, int status, sgt_error *err)
 {
     static const char outsiders[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP, 0};
@@ -213,8 +216,8 @@ static int ended(listener *l, int status, sgt_error *err)
     return SGT_OK;
 }
 
-/* Start a child process and store the verdicts that it sends. Return when the child has exited or
- * was killed. */
+/* Start a child process, store the verdicts that it sends, and return after it has exited or been
+ * killed. */
 static int one_process(listener *l, sgt_error *err)
 {
     pid_t pid;
@@ -246,13 +249,13 @@ static int try_all(sgt_verdicts *v, const sgt_paths_options *o, sgt_error *err)
 
 /* ---- stored verdicts ---- */
 
-/* Name of the file in the cache folder that stores the verdicts of self-checks. The file holds a
- * JSON object {machine and build: {path: [verdict, reason], ...}, ...}. Its keys are texts of
- * sgt_cuda_checks.identity. */
+/* File in the cache folder that stores verdicts of self-checks, as a JSON object {KEY: {path:
+ * [verdict, reason], ...}, ...}. Each KEY is a text of sgt_cuda_checks.identity, which identifies a
+ * machine and a build. */
 #define CHECKED "self-check.json"
 
-/* Wait until no other process owns the cache folder, and become its owner. Return 0, SGT_ESTOPPED,
- * or another negative SGT_E*. */
+/* Wait until no other process owns the cache folder, then become its owner and set *owner. Return 0
+ * on success, SGT_ESTOPPED if a stop was requested, or another negative SGT_E*. */
 static int own_folder(sgt_owner **owner, const sgt_paths_options *o, sgt_error *err)
 {
     sgt_claimant who = {.folder = o->cache, .notice = &o->notice, .stop = o->stop};
@@ -274,9 +277,9 @@ static int is_verdict(const char *word)
     return 0;
 }
 
-/* Read the verdicts stored for `key`. The caller has filled in the names of the paths in *v. Return
- * 1 if the file has a verdict on each path. Return 0 if a verdict is missing or damaged, or if the
- * file cannot be read. */
+/* Read the stored verdicts for the machine and build `key` into *v, in which the caller has filled
+ * in the names of the paths. Return 1 if the file has a valid verdict for each path. Return 0 if a
+ * verdict is missing or damaged, or if the file cannot be read. */
 static int read_verdicts(sgt_verdicts *v, const char *folder, const char *key)
 {
     json_t *json = sgt_cache_read(folder, CHECKED);

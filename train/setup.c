@@ -1,5 +1,5 @@
 /* setup.c: prepares a run from its settings, and reports what the run will do. It checks the
- * options first, then the device, the run directory, the data and the model. */
+ * options, then the device, the run directory, the data and the model. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -24,7 +24,8 @@
 
 /* ---- options and device ---- */
 
-/* Broadcast rank 0's string *text, which may be NULL, to all ranks. */
+/* Broadcast the string *text of rank 0, which may be NULL, to all ranks. On other ranks, *text is
+ * allocated with malloc. */
 static int share_text(const sgt_trainer *t, char **text, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
@@ -36,14 +37,13 @@ static int share_text(const sgt_trainer *t, char **text, sgt_error *err)
     return r->broadcast(r, *text, n, 0, err);
 }
 
-/* Check that this rank has the same options as rank 0, and also the same data and the same
- * checkpoint if these were opened already. Ranks with different settings would train differently,
- * or wait for each other forever. */
+/* Check that this rank has the same options as rank 0, and the same data and checkpoint if these
+ * are already open. Ranks that differ would train differently, or wait for each other forever. */
 static int compare_ranks(const sgt_trainer *t, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
-    /* if --init names a run, compare the name of its checkpoint, because the paths may differ
-     * between machines */
+    /* if --init names a run, compare only the name of the checkpoint in it, because the path of the
+     * run may differ between machines */
     const char *step = t->init && strcmp(t->init, t->s->init) != 0 ? strrchr(t->init, '/') : NULL;
     uint64_t mine[] = {(uint64_t)t->o->resume, t->state.data_hash, t->val != NULL, t->state.step,
                        XXH3_64bits_withSeed(step, step ? strlen(step) : 0,
@@ -65,8 +65,8 @@ static int compare_ranks(const sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* Merge the options in options.json that the latest start of the run changed. The checkpoint has
- * the old values if the run was killed after that start and before its next save. */
+/* Copy changed options from options.json to t->s. If the run was killed after its options were
+ * changed by a resume, and before its next save, the checkpoint still has the old options. */
 static int merge_changed(const sgt_trainer *t, sgt_merge which, sgt_error *err)
 {
     char path[SGT_PATH], *text = NULL;
@@ -78,10 +78,10 @@ static int merge_changed(const sgt_trainer *t, sgt_merge which, sgt_error *err)
     return rc;
 }
 
-/* Decide how many threads a resumed run uses. s->threads holds the number that the checkpoint
- * stores, and `own` the number from this call's options. If --threads was not given, keep the
- * stored number, unless it exceeds the default. In that case use the default: fewer cores are
- * available now than before. */
+/* Decide how many threads a resumed run uses. s->threads is the number stored in the checkpoint,
+ * `own` the number from this call's options. If --threads was not given, the stored number is kept,
+ * unless it exceeds the default number. In that case fewer cores are available than before, so the
+ * default is used. */
 static void keep_threads(const sgt_trainer *t, uint64_t own)
 {
     sgt_config *s = t->s;
@@ -89,12 +89,13 @@ static void keep_threads(const sgt_trainer *t, uint64_t own)
     if (kept == own) return;
     s->threads = SGT_DEFAULT_COUNT; /* for sgt_trainer_threads */
     if (kept <= (uint64_t)sgt_trainer_threads(t)) s->threads = kept;
-    /* mark the number of threads as set by the user, so that options.json stores it again */
+    /* mark the number of threads as set by the user, because options.json stores only such a
+     * number */
     s->given[SGT_SET_THREADS] = 1;
 }
 
-/* Find the checkpoint to resume from, and read its state and options. Rank 0 chooses the checkpoint
- * and broadcasts its name. */
+/* Find the checkpoint from which to resume, and read its state and options. Rank 0 chooses the
+ * checkpoint and broadcasts the path to the other ranks. */
 static int resume_from(sgt_trainer *t, sgt_error *err)
 {
     int rc = sgt_trainer_writes(t) ? sgt_run_newest(&t->from, t->o->run, 1, &t->o->warning, err)
@@ -104,8 +105,8 @@ static int resume_from(sgt_trainer *t, sgt_error *err)
         rc = sgt_fail(err, SGT_EUNSUPPORTED,
                       "%s: no checkpoint to resume from%s (--resume-or-start starts at step 0)",
                       t->o->run, access(t->o->run, F_OK) < 0 ? ": there is no such run" : "");
-        /* the checkpoint is gone: another process that writes to the run may have removed it after
-         * it was found */
+        /* no checkpoint was found although "latest" exists: another process that writes to this run
+         * may be removing checkpoints */
         if (!sgt_file_gone(sgt_path(path, t->o->run, "latest")))
             rc = sgt_run_owned(t->o->run, rc, err);
     }
@@ -123,15 +124,15 @@ static int resume_from(sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* Choose the device for --device auto. If a GPU exists but cannot be used, report that as a notice.
- * If there is no GPU, report that only as a detail. */
+/* Find out whether CUDA can be used, and report the device if --device is auto. If a GPU exists but
+ * cannot be used, the report is a notice, otherwise only a detailed message. */
 static int choose_device(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;
     sgt_cuda_device d = {0};
     const sgt_cuda_library *cuda;
     if (t->s->device == SGT_DEVICE_CPU) return SGT_OK;
-    /* to estimate memory, --device cuda needs only the library and no GPU */
+    /* if t->dry is set (estimate memory only), --device cuda needs the library but no GPU */
     int rc = t->dry && t->s->device == SGT_DEVICE_CUDA ? sgt_device_open(&cuda, &why)
                                                        : sgt_device_cuda(&cuda, &d, &why);
     if (rc == SGT_OK) {
@@ -151,9 +152,9 @@ static int choose_device(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Resolve the device and the precision. If a run in TF32 is resumed on a CPU, it continues in fp32,
- * because only CUDA supports TF32. If the user requested no precision, use bf16 if the device
- * multiplies bfloat16 in hardware. */
+/* Decide the device and the precision. A run in TF32 that is resumed on a CPU continues in fp32,
+ * because a CPU does not support TF32. If the user did not set a precision, it is bf16 on devices
+ * that multiply bfloat16 in hardware. */
 static int decide_device(sgt_trainer *t, sgt_error *err)
 {
     sgt_config *s = t->s;
@@ -172,8 +173,8 @@ static int decide_device(sgt_trainer *t, sgt_error *err)
     return sgt_config_take_device(s, t->cuda != NULL, t->cuda || sgt_gemm_has_bf16(), err);
 }
 
-/* Check that the batch size is a multiple of the number of ranks, and that all ranks use the same
- * kind of device. */
+/* Check that the batch size is divisible by the number of ranks, and that either all ranks use CUDA
+ * or none does. */
 static int check_ranks(const sgt_trainer *t, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
@@ -194,8 +195,8 @@ static int check_ranks(const sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* Return an error if the run directory must not be used: it holds a data set, or it has checkpoints
- * although neither --resume nor --force is given. */
+/* Return an error if the run directory contains a data set, or if it contains checkpoints and
+ * neither --resume nor --force was given. */
 static int refuse_existing(const sgt_trainer *t, sgt_error *err)
 {
     char *dir, work[SGT_PATH];
@@ -207,8 +208,8 @@ static int refuse_existing(const sgt_trainer *t, sgt_error *err)
             t->o->run);
     if (t->o->resume || t->o->force || !sgt_trainer_writes(t)) return SGT_OK;
     int rc = sgt_run_newest(&dir, t->o->run, 0, NULL, err);
-    /* search once more, now with warnings about incomplete checkpoints: this run will remove them,
-     * so the user must know of them */
+    /* if there is no complete checkpoint, search again and warn about incomplete ones, because this
+     * run will remove them */
     if (rc == SGT_OK && !dir) rc = sgt_run_newest(&dir, t->o->run, 0, &t->o->warning, err);
     if (rc == SGT_OK && dir)
         rc = sgt_fail(
@@ -237,8 +238,8 @@ int sgt_trainer_model(const sgt_trainer *t, const sgt_loader_info *data, sgt_mod
     if (!t->from && !s->init) {
         int rc = sgt_model_named(m, s->model, err);
         if (rc < 0) return rc;
-        /* the vocabulary's size is unknown; SGT_MOST_IDS is only the loader's limit for 4-byte
-         * ids */
+        /* the shards do not state the size of the vocabulary: SGT_MOST_IDS is only the loader's
+         * limit for 4-byte ids */
         if (data->vocab == SGT_MOST_IDS && data->eot < 0)
             return sgt_fail(err, SGT_EUNSUPPORTED,
                             "--data %s: the vocabulary size is unknown, because the shards have no "
@@ -271,8 +272,8 @@ double sgt_trainer_steps(const sgt_config *s, const sgt_model *m, uint64_t windo
     return windows ? fmax(1, ceil(s->epochs * (double)windows / (double)rows)) : HUGE_VAL;
 }
 
-/* Resolve the number of steps from --steps, --compute-budget or --epochs. For a compute budget,
- * report how many steps it allows (see sgt_pf_days). */
+/* Set s->steps from --steps, --compute-budget or --epochs. If a compute budget is set, report how
+ * it determines the number of steps (see sgt_pf_days). */
 static int decide_steps(sgt_trainer *t, sgt_error *err)
 {
     sgt_config *s = t->s;
@@ -300,7 +301,7 @@ static int decide_steps(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Resolve the model's shape, and the settings that follow from it. */
+/* Decide the shape of the model, and the settings that depend on it. */
 static int decide_model(sgt_trainer *t, sgt_error *err)
 {
     sgt_config *s = t->s;
@@ -312,8 +313,8 @@ static int decide_model(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Resolve the learning-rate schedule. If a run is resumed with other learning rates or another kind
- * of schedule than before, a new schedule begins at the step of the resume. */
+/* Decide the learning-rate schedule. If a resumed run has different learning rates or another kind
+ * of schedule than before, a new schedule begins at the step from which the run is resumed. */
 static int decide_schedule(sgt_trainer *t, sgt_error *err)
 {
     sgt_config *s = t->s;
@@ -346,8 +347,8 @@ static int decide_schedule(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Report how --lr auto computed s->lr, for example "0.0003 x 128/64 rows per step" or "0.00124 for
- * 7.25 million parameters x (10/64 rows per step)^0.25". */
+/* Report how --lr auto computed s->lr, for example as "0.0003 x 128/64 rows per step" or "0.00124
+ * for 7.25 million parameters x (10/64 rows per step)^0.25". */
 static void report_auto_lr(const sgt_trainer *t, uint64_t rows)
 {
     const sgt_config *s = t->s;
@@ -366,8 +367,9 @@ static void report_auto_lr(const sgt_trainer *t, uint64_t rows)
             range.chosen, size, power);
 }
 
-/* Report the learning rate. Call it after the backend was opened, so that a model that does not fit
- * in memory fails before this report. */
+/* Report how the learning rate was chosen, or that it is unusual. Call this function after the
+ * backend has been opened, so that a model that does not fit in memory fails without this
+ * report. */
 static void report_lr(const sgt_trainer *t)
 {
     const sgt_config *s = t->s;
@@ -382,9 +384,9 @@ static void report_lr(const sgt_trainer *t)
 
 /* ---- self-check of the CUDA backend ---- */
 
-/* Run the self-check, and print a warning for each path that failed it. If the GPU accepts only one
- * process at a time, the child process cannot test any path. The run then uses all paths without a
- * check. */
+/* Run the self-check, and warn about each path that failed. If the self-check cannot run, for
+ * example because the GPU accepts only one process at a time, warn about that; the run then uses
+ * all paths unchecked. */
 static int check_paths(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;
@@ -409,8 +411,8 @@ static int check_paths(sgt_trainer *t, sgt_error *err)
 
 /* ---- backend ---- */
 
-/* Load the parameters and moments of the checkpoint. Restore the state of the loss scaler if both
- * the checkpoint and this backend have such a state. */
+/* Load parameters and moments from the checkpoint. Also restore the states of the loss scaler and
+ * of spike detection, if both the checkpoint and the backend have them. */
 static int load_state(sgt_trainer *t, sgt_error *err)
 {
     sgt_backend *b = t->backend;
@@ -418,8 +420,7 @@ static int load_state(sgt_trainer *t, sgt_error *err)
     if (rc == SGT_OK) rc = sgt_checkpoint_load_moments(t->from, b, &t->model, err);
     if (rc < 0 || !sgt_trainer_scales(t) || !(t->state.scaling || t->state.skipping)) return rc;
     sgt_scaler s;
-    /* begin with the backend's initial state, which stays in use if the checkpoint has no loss
-     * scaler */
+    /* start from the backend's initial state, because the checkpoint may have no loss scaler */
     if ((rc = b->get_scaler(b, &s, err)) < 0) return rc;
     if (t->state.scaling) s = t->state.scaler;
     s.outliers = t->state.scaler.outliers;
@@ -478,9 +479,9 @@ static int open_backend(sgt_trainer *t, sgt_error *err)
 
 /* ---- the run ---- */
 
-/* Warn if the device, the kernels or the matrix-product library differ from those that the
- * checkpoint names. The run may continue, but its results will differ from those of an
- * uninterrupted run in their last bits. */
+/* Warn if the device, the kernels or the matrix-product library are not those that the checkpoint
+ * names. The run can continue, but its results will differ in the last bits from those of an
+ * uninterrupted run. */
 static void compare_machine(const sgt_trainer *t)
 {
     const sgt_checkpoint_state *st = &t->state;
@@ -493,8 +494,8 @@ static void compare_machine(const sgt_trainer *t)
                 b->name, b->level, b->library, st->device, st->level, st->library);
 }
 
-/* Open the run directory for writing. This may remove checkpoints, so a barrier first waits until
- * all ranks have finished reading them. */
+/* Open the run directory for writing. This can remove checkpoints, so first wait in a barrier until
+ * all ranks have finished reading the checkpoints. */
 static int open_run_folder(sgt_trainer *t, const char *json, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
@@ -509,8 +510,9 @@ static int open_run_folder(sgt_trainer *t, const char *json, sgt_error *err)
                          t->o->command, err);
 }
 
-/* After a resume, report if a new learning-rate schedule begins. If the old one continues, report
- * if the learning rate rises at this step, which happens if the schedule now covers more steps. */
+/* After a resume, report if a new learning-rate schedule begins. If the old schedule continues but
+ * the learning rate rises at this step, report that; the rate rises if the schedule has become
+ * longer. */
 static void compare_schedules(const sgt_trainer *t)
 {
     const sgt_schedule *then = &t->state.schedule, *now = &t->schedule;
@@ -540,7 +542,7 @@ static int open_run(sgt_trainer *t, sgt_error *err)
     if (t->from)
         rc = sgt_config_same_run(t->s, t->state.options,
                                  strcmp(t->state.device, t->backend->name) != 0, err);
-    /* new checkpoints will store the matrix-product algorithms that this backend has selected */
+    /* new checkpoints will name the matrix-product algorithms that this backend uses */
     free(t->state.choices);
     t->state.choices = t->backend->choices ? strdup(t->backend->choices) : NULL;
     if (t->backend->choices && !t->state.choices) rc = sgt_fail_memory(err, "choices");
@@ -560,7 +562,7 @@ static int open_run(sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* ---- reports about what a run will do ---- */
+/* ---- reports about a new run ---- */
 
 static void report_peak(const sgt_trainer *t)
 {
@@ -574,8 +576,8 @@ static void report_peak(const sgt_trainer *t)
                 b->peak_name, b->peak_flops / 1e12, of);
 }
 
-/* Report the numbers of ranks and threads, and what limits the number of threads. By default,
- * mpirun binds each rank to a single core. In that case, report how to change that. */
+/* Report how many ranks and threads there are, and what limits the number of threads. If mpirun has
+ * bound each rank to some of the cores, as it does by default, report how to change that. */
 static void report_ranks(const sgt_trainer *t)
 {
     const sgt_ranks *r = t->o->ranks;
@@ -627,8 +629,8 @@ static void report_data(const sgt_trainer *t)
             n == 1 ? "" : "s", *t->unevaluated ? "; " : "", t->unevaluated);
 }
 
-/* Report how many documents a packed row holds on average, and which share of the documents' tokens
- * was cut off because it did not fit into rows. */
+/* Report the average number of documents in a packed row, and the percentage of the documents'
+ * tokens that were cut off because they did not fit into rows. */
 static void report_packing(const sgt_trainer *t)
 {
     const sgt_loader_info *is = &t->info;
@@ -643,7 +645,7 @@ static void report_packing(const sgt_trainer *t)
         100 * (double)is->cropped / (double)is->packed_tokens);
 }
 
-/* Report the number of steps, the learning rate and the cost of the run. */
+/* Report the number of steps, the learning rate and the compute of the run. */
 static void report_plan(const sgt_trainer *t)
 {
     const sgt_config *s = t->s;
@@ -682,7 +684,7 @@ static void report_plan(const sgt_trainer *t)
                 rows);
 }
 
-/* If there are several data sets, report each set's share of the rows. */
+/* If the training data has several sets, report for each set its fraction of the rows. */
 static void report_sets(const sgt_trainer *t)
 {
     for (uint32_t i = 0; t->info.set_count > 1 && i < t->info.set_count; i++) {
@@ -694,10 +696,10 @@ static void report_sets(const sgt_trainer *t)
     }
 }
 
-/* Report how much disk space the checkpoints will need, and warn if there is too little. With
- * --keep K there are at most K + 2 checkpoints at a time: the newest ones, the best one if it is
- * older, and the one that is being written. This is only a warning, because space may become free
- * before it is needed. */
+/* Report how much disk space the checkpoints will need. If the free space is less, this is only a
+ * warning, because space may become free in time. With --keep K, there are at most K + 2
+ * checkpoints at a time: the K newest ones, the best one if it is older than these, and one that is
+ * being written. */
 static void report_disk(const sgt_trainer *t)
 {
     const sgt_config *s = t->s;
@@ -722,7 +724,7 @@ static void report_disk(const sgt_trainer *t)
             fits ? "" : " (free some space, or keep fewer with --keep)");
 }
 
-/* Report in four notices what the run will do, and give further details. */
+/* Report what the run will do, in four notices and several detailed messages. */
 static void announce(const sgt_trainer *t)
 {
     report_model(t);
@@ -779,7 +781,7 @@ int sgt_trainer_open(sgt_trainer *t, sgt_config *s, const sgt_train_options *o, 
         return rc;
     if ((rc = compare_ranks(t, err)) < 0 || (rc = open_backend(t, err)) < 0) return rc;
     if (o->run) report_lr(t);
-    /* decide_schedule has already scaled the rate, so it must not be scaled again */
+    /* decide_schedule has already scaled the learning rate; do not scale it again */
     s->scale_lr = 0;
     if ((rc = open_run(t, err)) < 0) return rc;
     if (o->run) announce(t);

@@ -1,4 +1,5 @@
-/* sgt_train.h: the library behind sgt-train, which trains GPT-2 on shards (files of token ids).
+/* sgt_train.h: a library that trains GPT-2 on shards (files of token ids). The program sgt-train
+ * uses it.
  *
  *     sgt_config s;
  *     sgt_training_result r;
@@ -10,7 +11,7 @@
  *     sgt_training_result_free(&r);
  *     sgt_config_free(&s);
  *
- * run.h describes the run directory, and checkpoint.h the files of a checkpoint. */
+ * See run.h for the run directory, and checkpoint.h for the files of a checkpoint. */
 #ifndef SGT_TRAIN_H
 #define SGT_TRAIN_H
 
@@ -22,127 +23,132 @@
 #include "train/config.h"
 
 typedef struct sgt_train_options {
-    /* run directory; NULL: write no files and print no notices, as benchmarks of steps do */
+    /* run directory; NULL: write no files and print no notices (used to measure the speed of
+     * steps) */
     const char *run;
-    /* resume = 1: start from the newest checkpoint; force = 1: overwrite an existing run */
+    /* resume: 1 to start from the newest checkpoint of the run; force: 1 to overwrite an existing
+     * run */
     int resume, force;
-    /* 1: if there is no checkpoint to resume from, start at step 0; 0: fail */
+    /* what to do if there is no checkpoint to resume from: 1: start at step 0; 0: return an
+     * error */
     int or_start;
-    /* 1: if the loss diverges (see advice.h), save a checkpoint and return SGT_EUNSUPPORTED; 0:
-     * continue */
+    /* what to do if the loss diverges (see advice.h): 1: save a checkpoint and return
+     * SGT_EUNSUPPORTED; 0: continue */
     int stop_diverged;
     sgt_notice notice;
-    /* callback for detailed messages, such as the device's speed or the reason for a default */
+    /* callback for detailed messages, such as the speed of the device or the reason for a
+     * default */
     sgt_notice detail;
-    /* callback for warnings, which report problems that do not end the run; a program shows them
-     * even if the user has turned notices off */
+    /* callback for warnings: problems that do not end the run. A program should print warnings even
+     * if the user has turned notices off. */
     sgt_notice warning;
-    const char *command; /* command line, recorded in starts.jsonl; NULL: not recorded */
-    /* file to which a trace of a few steps is written (see trace.h); NULL: no trace */
+    const char *command; /* command line to record in starts.jsonl; NULL: none is recorded */
+    /* path of a file to which a trace of a few steps is written (see trace.h); NULL: no trace */
     const char *profile;
-    /* Callback that reads prompts and completions if --data names a FILE.jsonl. It tokenizes them
-     * with the vocabulary in the folder `model`, which has `vocab` ids, or with GPT-2's vocabulary
-     * if `model` is NULL. It fills in all fields of *e except `rows` and `order`. It allocates
-     * arrays with malloc, and sgt_train frees them, even after a failure. If the callback is NULL,
-     * a FILE.jsonl is an error. */
+    /* Callback that reads prompts and completions from `path`, called if --data names a FILE.jsonl.
+     * It tokenizes them with the vocabulary in the folder `model`, which has `vocab` ids; if
+     * `model` is NULL, it uses GPT-2's vocabulary. It fills in all fields of *e except `rows` and
+     * `order`. It allocates arrays with malloc; sgt_train frees them, even if the callback fails.
+     * If the callback is NULL, a FILE.jsonl is an error. */
     int (*examples)(const char *path, const char *model, uint32_t vocab, sgt_examples *e,
                     sgt_error *err);
-    /* Callback that compares the vocabulary of the data with the vocabulary in the folder `path`.
-     * NULL: vocabularies are not compared, and validation losses are not reported in bits per byte.
-     * It returns:
-     * - 1 if each id stands for the same token in both
-     * - 1 if it cannot tell: `path` has no vocabulary, or `fingerprint` is 0
-     * - 0 if the vocabularies differ
-     * - a negative SGT_E* if a vocabulary is unknown or cannot be read
+    /* Callback that compares two vocabularies: that of the data, and that in the folder `path`. If
+     * the callback is NULL, vocabularies are not compared, and validation losses are not reported
+     * in bits per byte. Return value of the callback:
+     * - 1 if each id stands for the same token in both vocabularies
+     * - 1 if they cannot be compared, because `path` has no vocabulary or `fingerprint` is 0
+     * - 0 if they differ
+     * - a negative SGT_E* if one of them is unknown or cannot be read
      *
-     * `fingerprint` identifies the data's vocabulary, which has n ids. `tokenizer` names a file
-     * with it; NULL: there is no such file. If `path` is NULL, the vocabulary is found by its
-     * fingerprint or by n. If the result is 1 and `bytes` is not NULL, the callback fills in the n
-     * elements of `bytes`, the length in bytes of each id's text: 0 for an id without text, such as
-     * the end of text. */
+     * The data's vocabulary has n ids and the fingerprint `fingerprint`. `tokenizer` is the path of
+     * a file with this vocabulary, or NULL if there is none. If `path` is NULL, the vocabulary to
+     * compare with is found by `fingerprint` or by n. If `bytes` is not NULL and the callback
+     * returns 1, it sets bytes[0..n-1] to the length in bytes of each id's text, or to 0 for an id
+     * without text, such as the end of text. */
     int (*vocabulary)(const char *path, const char *tokenizer, uint64_t fingerprint,
                       uint32_t *bytes, uint32_t n, sgt_error *err);
-    /* cache folder for the CPU's measured peak speed and self-check verdicts, created if missing;
-     * NULL: no cache */
+    /* cache folder, created if missing; it stores the measured peak speed of the CPU and the
+     * verdicts of the self-check; NULL: nothing is stored */
     const char *cache;
-    /* program that the self-check of the CUDA backend starts (paths.h); NULL: no self-check */
+    /* path of the program that the self-check of the CUDA backend starts as a child process (see
+     * paths.h); NULL: no self-check */
     const char *checker;
-    /* Request to stop. When it is raised, sgt_train finishes the current step, saves a checkpoint
-     * and returns SGT_ESTOPPED. If the request is raised in any rank, all ranks stop after the same
-     * step. */
+    /* Request to stop. When it is raised in any rank, all ranks finish the same step, save a
+     * checkpoint, and return SGT_ESTOPPED. */
     const sgt_stop *stop;
-    /* The ranks of this run; NULL: this process runs without ranks. All ranks must make the same
-     * call with the same settings, and read the same files. Only rank 0 writes to the run
+    /* The ranks (processes) that train together; NULL: this process trains alone. All ranks must
+     * call sgt_train with the same settings and read the same files. Only rank 0 writes to the run
      * directory, and only rank 0 should set notice, detail and warning. */
     sgt_ranks *ranks;
-    int most_threads; /* upper limit for the number of CPU threads chosen by default; 0: no limit */
-    /* bytes of memory that the program uses apart from training, to be included in memory
-     * estimates; 0: the current resident memory of the process */
+    int most_threads; /* maximum number of CPU threads by default; 0: no limit */
+    /* bytes of memory that the program uses in addition to training, for estimates of the total
+     * memory; 0: use the current resident memory of the process */
     uint64_t program;
-    /* Callbacks, each of which may be NULL. `opened` is called before the first step with the
-     * backend, which stays open until sgt_train returns. `progress` is called after every step.
-     * `line` is called with each line that a user may want to keep, for example about an evaluation
-     * or an epoch. */
+    /* Three callbacks; each may be NULL. `opened`: called before the first step with the backend,
+     * which stays open until sgt_train returns. `progress`: called after each step. `line`: called
+     * with each line that the user may want to keep, such as the results of an evaluation or of an
+     * epoch. */
     void (*opened)(void *ctx, const sgt_backend *b);
     void (*progress)(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first);
     void (*line)(void *ctx, const char *line);
     void *ctx;
 } sgt_train_options;
 
-/* One of the data sets that are mixed for training. Both counts start at the beginning of the
- * run. */
+/* Use of one data set, in a run that mixes several. The counts begin at the start of the run. */
 typedef struct sgt_train_set {
     char *data; /* path, malloc'd */
-    /* rows: number of rows of the set that were trained on; epochs: number of passes over the set:
-     * `rows` divided by the set's number of rows */
+    /* rows: number of rows from this set that were trained on; epochs: number of passes over this
+     * set, that is, `rows` divided by the number of rows in the set */
     uint64_t rows;
     double epochs;
 } sgt_train_set;
 
 /* Losses of the steps of one call. */
 typedef struct sgt_train_losses {
-    /* resumed: number of steps completed before this call; steps: number of steps in this call */
+    /* resumed: number of steps that the run had completed before this call; steps: number of steps
+     * in this call */
     uint64_t resumed, steps;
-    /* first: loss of this call's first step; mean: mean loss of the last `of` steps */
+    /* first: loss of the first step in this call; mean: mean loss of the last `of` steps */
     double first, mean;
-    /* number of steps whose losses are averaged in `mean`: 20, or half of this call's steps if that
-     * is fewer */
+    /* number of steps over which `mean` is computed: 20, or half of this call's steps if that is
+     * less */
     uint64_t of;
-    /* validation loss of the latest evaluation; 0: there was none */
+    /* validation loss at the latest evaluation; 0: no evaluation so far */
     double val;
     double val_bits_per_byte; /* `val` converted to bits per byte of text; 0: unknown */
-    uint64_t val_step;        /* steps that the run had completed when `val` was measured */
+    uint64_t val_step;        /* number of steps completed before `val` was measured */
 } sgt_train_losses;
 
 typedef struct sgt_training_result {
-    char *last;       /* last line of the log, malloc'd; NULL: the log is empty */
-    char *checkpoint; /* folder of the newest checkpoint, malloc'd; NULL: there is none */
-    uint64_t steps;   /* steps completed since the run began, including those before a resume */
+    char *last;       /* last line of log.jsonl, from malloc; NULL: the log is empty */
+    char *checkpoint; /* path of the newest checkpoint, from malloc; NULL: none */
+    uint64_t steps;   /* steps completed since the run began, including steps before a resume */
     uint64_t train_tokens, val_tokens; /* tokens seen */
-    /* number of documents that begin in the tokens trained on; UINT64_MAX: unknown, because the
-     * data does not mark where documents begin */
+    /* number of documents that begin in the rows trained on; UINT64_MAX: unknown, because the data
+     * does not mark the beginnings of documents */
     uint64_t documents;
-    sgt_train_set *sets; /* array of set_count data sets if --data names several, else NULL */
+    sgt_train_set *sets; /* array with set_count elements; NULL if there is one set */
     uint32_t set_count;
-    /* compute for training this model on train_tokens tokens, in petaflop/s-days (sgt_pf_days) */
+    /* compute for training this model on train_tokens tokens, in petaflop/s-days (see
+     * sgt_pf_days) */
     double pf_days;
-    double seconds; /* duration of this call in seconds, including evaluations and checkpoints */
-    /* time spent in the steps of this call, in seconds: the sum of their ms_per_step in
-     * log.jsonl */
+    double seconds; /* duration of this call in seconds, with evaluations and checkpoints */
+    /* sum of the durations of this call's steps, in seconds, without evaluations and checkpoints */
     double step_seconds;
-    /* peak memory in bytes up to the end of the last step, as in log.jsonl; the final checkpoint is
-     * not included */
+    /* peak memory in bytes up to the end of the last step, as in log.jsonl; does not include the
+     * memory for saving the last checkpoint */
     uint64_t step_peak_bytes;
     sgt_train_losses losses;
-    /* peak_bytes: peak memory, including that for writing the last checkpoint; total_bytes: total
-     * memory of the machine or, with CUDA, of the device */
+    /* peak_bytes: peak memory in bytes, including the memory for saving the last checkpoint;
+     * total_bytes: total memory of the machine or, with CUDA, of the GPU */
     uint64_t peak_bytes, total_bytes;
 } sgt_training_result;
 
-/* Train a model. Every undecided setting in *s is set to the value that the run uses. Problems are
- * reported in this order: options (SGT_EUSAGE), device, run directory, data, model. If a checkpoint
- * cannot be saved, training continues, and sgt_train returns SGT_EIO after the last step. *r is
- * filled in on success, after such an SGT_EIO, and after SGT_ESTOPPED. */
+/* Train a model. On return, settings in *s that were undecided have the values that the run uses.
+ * Errors are found in this order: options (SGT_EUSAGE), device, run directory, data, model. If a
+ * checkpoint other than the last one cannot be saved, training continues, and sgt_train returns
+ * SGT_EIO after the last step. *r is filled in on success, in the case of this SGT_EIO, and after
+ * SGT_ESTOPPED. */
 int sgt_train(sgt_config *s, const sgt_train_options *o, sgt_training_result *r, sgt_error *err);
 void sgt_training_result_free(sgt_training_result *r);
 
@@ -151,21 +157,21 @@ typedef struct sgt_train_estimate {
     const char *device; /* "cpu" or "cuda" */
     sgt_memory_kind kinds[SGT_MEMORY_KINDS];
     size_t count;
-    /* total: sum of the bytes in `kinds`; available: bytes of free memory, UINT64_MAX if unknown */
+    /* total: sum of the bytes in `kinds`; available: free memory in bytes, UINT64_MAX if unknown */
     uint64_t total, available;
-    /* bytes of host memory for a copy of the state, from which checkpoints are written in the
-     * background; 0: there is no copy. On a CPU, this copy is also one of the entries in `kinds`.
-     * With CUDA it is not, because `kinds` lists only device memory. */
+    /* bytes of host memory for a copy of the training state, so that checkpoints can be written in
+     * the background; 0: no copy is made. On a CPU, this copy is also included in `kinds`. With
+     * CUDA, it is not included, because `kinds` describes only the GPU's memory. */
     uint64_t checkpoint;
 } sgt_train_estimate;
 
-/* Estimate the memory of a run with these settings, without running any step and without opening
- * the data. The device is opened only if s->device is `auto`. On return, all settings in *s that
- * depend on the device are set. */
+/* Estimate the memory that a run with these settings would use. No step is run and the data is not
+ * opened; the device is opened only if s->device is `auto`. On return, all settings in *s that
+ * depend on the device are decided. */
 int sgt_train_estimate_memory(sgt_config *s, const sgt_train_options *o, sgt_train_estimate *e,
                               sgt_error *err);
-/* Return the sum of those kinds of memory in the estimate that grow with the batch size:
- * activations, activation gradients, logits and data. */
+/* Return the number of bytes in the estimate that grow with the batch size: activations, gradients
+ * of activations, logits and data. */
 uint64_t sgt_train_estimate_activations(const sgt_train_estimate *e);
 
 #endif
