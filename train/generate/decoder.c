@@ -1,13 +1,13 @@
-/* decoder.c: GPT-2's forward pass over single tokens, with a cache of the keys and values of
+/* decoder.c: GPT-2's forward pass for inference on the CPU, with a cache of the keys and values of
  * earlier tokens.
  *
- * Every matrix product is x W', where W is stored row-major with the shape (out, in) (`dots` of
- * kernels.h). Checkpoints store the weights of linear layers with the shape (in, out), so they are
- * transposed when loaded.
+ * Every matrix product is x W', computed by `dots` of kernels.h. W is stored row-major with the
+ * shape (out, in). Checkpoints store the weights of linear layers with the shape (in, out), so
+ * these weights are transposed when loaded.
  *
- * Each call to sgt_decoder_run is one parallel region, whose loops are divided into tasks. The
- * results do not depend on the number of threads, because the division depends only on shapes, and
- * because each element of a result is computed by a single kernel call. */
+ * Each call to sgt_decoder_run is one OpenMP parallel region, whose loops are divided into tasks.
+ * Results do not depend on the number of threads: the division into tasks depends only on array
+ * shapes, and a single kernel call computes each result element. */
 #include "train/generate/generate.h"
 
 #include <math.h>
@@ -23,30 +23,31 @@
 #define TILE 32 /* number of output columns that one task of a matrix product computes */
 
 struct sgt_decoder {
-    sgt_backend loads; /* must be the first member: a sgt_backend * is cast to a sgt_decoder * */
+    /* must be the first member, because a sgt_backend * is cast to a sgt_decoder * */
+    sgt_backend loads;
     sgt_decoder_options o;
     const sgt_kernels *k;
     sgt_team team;
     size_t C, H, D, V, tensors;
-    /* array with the address of each tensor's elements, which are float32, or bfloat16 if o.bf16 is
-     * set and is_product is true for the tensor */
+    /* addresses of the tensors' elements; a tensor is stored as bfloat16 if o.bf16 is set and
+     * is_product returns 1 for the tensor, otherwise as float32 */
     void **at;
     sgt_arena arena;
     float *keys, *values; /* (layers, sequences, H, window, D) */
-    /* work space for ROWS = SGT_DECODER_ROWS rows: x and ln (ROWS, C), mean and rstd (ROWS) */
+    /* work space for ROWS rows (SGT_DECODER_ROWS): x and ln have the shape (ROWS, C), and mean and
+     * rstd have ROWS elements */
     float *x, *ln, *mean, *rstd;
-    float *qkv, *att, *y, *wide; /* qkv: (ROWS, 3C); att, y: (ROWS, C); wide: (ROWS, 4C) */
-    /* (ROWS, C) array: output of the last LayerNorm, only for the rows whose logits are
-     * requested */
+    float *qkv, *att, *y, *wide; /* qkv: (ROWS, 3C); att and y: (ROWS, C); wide: (ROWS, 4C) */
+    /* output of the last LayerNorm, (ROWS, C), only for rows whose logits are requested */
     float *last;
     float *scores; /* (threads, window) */
 };
 
 /* ---- memory and parameters ---- */
 
-/* Return whether the tensor is a matrix-product weight. Such weights are stored as bfloat16 if
- * o.bf16 is set. Every matrix is such a weight, except wpe (index 1); wte counts even if the head
- * has its own weight. */
+/* Return 1 if the tensor is the weight of a matrix product, which is stored as bfloat16 if o.bf16
+ * is set; otherwise return 0. All matrices except wpe (index 1) count as such weights, even wte if
+ * the head has a separate weight. */
 static int is_product(const sgt_tensor *t, size_t index) { return t->dims == 2 && index != 1; }
 static int is_linear(const sgt_decoder *d, size_t index)
 {
@@ -58,8 +59,8 @@ static size_t number_size(const sgt_decoder *d, const sgt_tensor *t, size_t inde
     return is_product(t, index) && d->o.bf16 ? sizeof(uint16_t) : sizeof(float);
 }
 
-/* Assign every buffer an address in the arena. The first call, before the arena is mapped, only
- * computes the size. */
+/* Assign an address in the arena to every buffer. The first call, which precedes the allocation of
+ * the arena, only computes the arena's size. */
 static void assign_memory(sgt_decoder *d)
 {
     sgt_arena *a = &d->arena;
@@ -91,9 +92,9 @@ static void keep(const sgt_decoder *d, size_t index, const sgt_tensor *t, size_t
     else d->k->to_bf16((uint16_t *)d->at[index] + at, from, count);
 }
 
-/* Transpose `rows` complete rows of a linear layer's weight, as stored in a checkpoint, and store
- * them in the decoder's layout from column `row` on. Each task stores the elements of one row in
- * that layout. */
+/* Transpose and store `rows` complete rows of a linear layer's weight as a checkpoint stores it.
+ * They become columns row .. row + rows - 1 of the decoder's transposed weight. Each task stores
+ * its elements in one row of the transposed weight. */
 static void keep_turned(const sgt_decoder *d, size_t index, const sgt_tensor *t, size_t row,
                         const float *from, size_t rows)
 {
@@ -124,8 +125,8 @@ static int put(sgt_backend *b, sgt_state what, size_t index, size_t first, size_
         return SGT_OK;
     }
     size_t in = t.dim[0], out = t.dim[1];
-    /* The loop runs at most three times: for the rest of the first row, for all complete rows, and
-     * for the beginning of the last row. */
+    /* At most three iterations: one for the rest of a row, one for all complete rows, and one for
+     * the beginning of the last row. */
     while (count) {
         size_t row = first / out, column = first % out,
                take = out - column < count ? out - column : count;
@@ -194,8 +195,7 @@ const sgt_model *sgt_decoder_model(const sgt_decoder *d) { return &d->o.model; }
 int sgt_decoder_threads(const sgt_decoder *d) { return d->o.threads; }
 uint64_t sgt_decoder_bytes(const sgt_decoder *d) { return d->arena.used; }
 
-/* ---- a run of the decoder; every thread of the parallel region calls each of these functions
- * ---- */
+/* ---- a run of the decoder ---- */
 
 static size_t tensor_of(size_t layer, size_t which)
 {
@@ -205,7 +205,8 @@ static const float *vector(const sgt_decoder *d, size_t index) { return d->at[in
 static size_t tiles(size_t n) { return (n + TILE - 1) / TILE; }
 static void barrier(sgt_decoder *d) { sgt_team_barrier(&d->team, omp_get_num_threads()); }
 
-/* Compute columns j .. j + TILE - 1 of a matrix product with n rows and m columns in all. */
+/* Compute up to TILE columns, from column j on, of a matrix product that has n rows and m columns.
+ * k: length of each dot product. */
 static void tile(const sgt_decoder *d, float *out, const float *x, size_t weight, const float *bias,
                  size_t n, size_t m, size_t k, size_t j)
 {
@@ -215,8 +216,8 @@ static void tile(const sgt_decoder *d, float *out, const float *x, size_t weight
     d->k->dots(out + j, m, x, w, bias, n, columns, k, d->o.bf16);
 }
 
-/* Compute out (n, m) = x (n, k) W' + bias, and apply GELU to it if `gelu` is set. The bias is the
- * model's tensor after the weight. */
+/* Compute out (n, m) = x (n, k) W' + bias, and apply GELU to the result if `gelu` is set. `weight`
+ * is the index of the tensor W; the bias is the next tensor of the model. */
 static void linear(sgt_decoder *d, float *out, const float *x, size_t weight, size_t n, size_t m,
                    size_t k, int gelu)
 {
@@ -229,16 +230,16 @@ static void linear(sgt_decoder *d, float *out, const float *x, size_t weight, si
     barrier(d);
 }
 
-/* Return the address at which `cache` (keys or values) holds one head of one layer for one
- * sequence. The shape is (window, D). */
+/* Return the address in `cache` (keys or values) of the array, with shape (window, D), for one head
+ * of one layer and one sequence. */
 static float *cached(const sgt_decoder *d, float *cache, size_t layer, uint32_t sequence,
                      size_t head)
 {
     return cache + ((layer * d->o.sequences + sequence) * d->H + head) * d->o.window * d->D;
 }
 
-/* Store the keys and values of all rows in the cache. Do this before attention, because the rows of
- * a sequence attend to each other through the cache. */
+/* Store the keys and values of all rows in the cache. This must be done before attention, which
+ * reads the keys and values of all rows from the cache. */
 static void remember(sgt_decoder *d, size_t layer, const sgt_decoder_row *rows, size_t n)
 {
     for (size_t i; (i = sgt_team_next(&d->team)) < n;)
@@ -266,7 +267,8 @@ static void attention(sgt_decoder *d, size_t layer, const sgt_decoder_row *rows,
     barrier(d);
 }
 
-/* Add y to the residual stream x, and compute the LayerNorm of the sum. */
+/* Add y to the residual stream x, and store the LayerNorm of the sum in d->ln. `norm`: tensor index
+ * of the LayerNorm weight. */
 static void residual(sgt_decoder *d, size_t norm, size_t n)
 {
     for (size_t i; (i = sgt_team_next(&d->team)) < n;)
@@ -278,7 +280,8 @@ static void residual(sgt_decoder *d, size_t norm, size_t n)
 
 static void block(sgt_decoder *d, size_t l, const sgt_decoder_row *rows, size_t n)
 {
-    /* index of the next block's first LayerNorm, or of ln_f after the last block */
+    /* next: tensor index of the first LayerNorm weight of the next block, or of ln_f's weight after
+     * the last block */
     size_t C = d->C, next = tensor_of(l + 1, SGT_LN1_W);
     linear(d, d->qkv, d->ln, tensor_of(l, SGT_QKV_W), n, 3 * C, C, 0);
     remember(d, l, rows, n);
@@ -315,7 +318,7 @@ static void embed(sgt_decoder *d, const sgt_decoder_row *rows, size_t n)
     barrier(d);
 }
 
-/* Compute the logits from d->last, which holds only the `wanted` rows for which logits were
+/* Compute logits from d->last, whose first `wanted` rows are the rows whose logits the caller
  * requested. */
 static void head(sgt_decoder *d, size_t wanted, float *logits)
 {

@@ -1,4 +1,5 @@
-/* generate.c: chooses the next token from logits, and continues prompts with a decoder. */
+/* generate.c: chooses the next token from logits, and generates continuations of prompts with a
+ * decoder. */
 #include "train/generate/generate.h"
 
 #include <math.h>
@@ -10,8 +11,8 @@
 
 /* ---- choosing the next id ---- */
 
-/* "samp" in ASCII, which is part of the Philox counter. Every other use of random numbers has
- * another constant here, so that it gets other numbers even with the same seed. */
+/* "samp" in ASCII, a part of the Philox counter. Each purpose of random numbers has a different
+ * constant here, so that purposes with the same seed get different random numbers. */
 #define DOMAIN 0x73616d7000000000ull
 
 size_t sgt_choose_room(size_t n) { return n * (sizeof(double) + sizeof(uint32_t)); }
@@ -21,8 +22,8 @@ double sgt_choose_draw(uint64_t seed, uint64_t sample, uint64_t position)
     return (double)(sgt_philox_u64(seed, position, DOMAIN + sample) >> 11) * 0x1p-53;
 }
 
-/* Return the index of the largest logit, or the lowest of several such indexes. Return n if the
- * largest logit is not finite or if any logit is NaN. */
+/* Return the index of the largest logit. If several logits are the largest, return the lowest of
+ * their indexes. Return n if the largest logit is infinite, or if any logit is NaN. */
 static size_t largest(const float *logits, size_t n)
 {
     size_t best = 0;
@@ -34,7 +35,7 @@ static size_t largest(const float *logits, size_t n)
     return n && !odd && isfinite(logits[best]) ? best : n;
 }
 
-/* ---- a heap of ids; the id with the largest logit is on top ---- */
+/* ---- a heap of token ids ---- */
 
 static int before(const float *logits, uint32_t a, uint32_t b)
 {
@@ -52,12 +53,12 @@ static void sink(const float *logits, uint32_t *heap, size_t n, size_t at)
     heap[at] = id;
 }
 
-/* Select the most likely ids by a heap sort that stops early. It stops when top_k ids are selected,
- * unless the next id has the same logit as the last selected one. If `wanted` > 0 (for top_p), it
- * also stops when the weights of the selected ids add up to `wanted`. An id is selected by swapping
- * it with the last id of the heap and removing it from the heap, which leaves it in the array
- * behind the heap. Therefore ids[n - 1] is the most likely id, ids[n - 2] the second, and so on.
- * Return the number of selected ids. */
+/* Select the most likely ids by a heap sort that stops early, and return how many were selected.
+ * Stop when top_k ids are selected, unless the next id has the same logit as the last selected id.
+ * If `wanted` > 0 (for top_p), also stop when the selected ids' weights, exp((logit - largest) /
+ * temperature), sum to at least `wanted`. Selecting an id moves it behind the heap, to the end of
+ * the array. Therefore ids[n - 1] is the most likely id, ids[n - 2] the second most likely, and so
+ * on. */
 static size_t keep_best(const sgt_choice *c, const float *logits, size_t n, uint32_t *ids,
                         double wanted)
 {
@@ -107,7 +108,7 @@ size_t sgt_choose_kept(const sgt_choice *c, const float *logits, size_t n, void 
             count = keep_best(&k, logits, n, all, 0);
             kept = all + n - count;
         }
-        if (by_p) { /* for top_p, build a new heap of only those ids that top_k has selected */
+        if (by_p) { /* for top_p, build a heap of the ids that top_k has selected */
             size_t among = count;
             k.top_k = 0;
             count =
@@ -137,17 +138,19 @@ int32_t sgt_choose(const sgt_choice *c, const float *logits, size_t n, double u,
 
 /* ---- prompts ---- */
 
-/* The state of one of the decoder's sequences: which prompt it continues, and the tokens so far. */
+/* The state of one sequence of the decoder: its prompt, and the tokens in its window. */
 typedef struct slot {
-    size_t prompt; /* index of the prompt; NONE: the sequence is not in use */
-    /* the tokens that the model sees: those of the prompt (only the last ones if it is too long),
-     * followed by the generated tokens */
+    size_t prompt; /* index of the prompt; NONE if the sequence is unused */
+    /* tokens that the model sees: the prompt (only its last tokens if the prompt is longer than the
+     * window), followed by the generated tokens */
     int32_t *window;
     size_t count; /* tokens in the window */
-    /* number of tokens, from the beginning of the window, that the decoder has already processed */
+    /* number of tokens, counted from the start of `window`, that the decoder has already
+     * processed */
     size_t fed;
     uint64_t made;
-    int wanted; /* 1: the decoder's current run returns logits for this sequence */
+    /* 1: the decoder computes logits for this sequence in the current run; 0: it does not */
+    int wanted;
     int32_t chosen;
 } slot;
 #define NONE SIZE_MAX
@@ -155,7 +158,7 @@ typedef struct slot {
 typedef struct generating {
     sgt_decoder *d;
     const sgt_prompt *prompts;
-    /* count: number of prompts; next: index of the next prompt to start */
+    /* count: number of prompts; next: index of the next prompt to be started */
     size_t count, next;
     const sgt_generate_options *o;
     sgt_generate_result r;
@@ -163,7 +166,7 @@ typedef struct generating {
     size_t slot_count, window, vocab;
     sgt_decoder_row rows[SGT_DECODER_ROWS];
     float *logits; /* (slots, the model's vocab) */
-    /* scratch memory for choosing tokens: one buffer of `room` bytes for each slot */
+    /* scratch memory for choosing tokens: `room` bytes for each of the `slot_count` sequences */
     char *rooms;
     size_t room;
     int said;
@@ -184,9 +187,10 @@ static void begin_prompt(generating *g, slot *s)
     *s = (slot){.prompt = g->next++, .window = s->window, .count = n};
 }
 
-/* Collect up to SGT_DECODER_ROWS tokens that the decoder has not processed, in g->rows. Request
- * logits for the last token of each window. Set *prompts to 1 if this decoder run processes a
- * prompt (a sequence has several unprocessed tokens), else to 0. Return the number of tokens. */
+/* Collect in g->rows up to SGT_DECODER_ROWS tokens that the decoder has not processed yet, and
+ * return their number. Request logits only for the last token of each window. Set *prompts to 1 if
+ * any sequence has more than one unprocessed token, which means that this run processes a prompt;
+ * otherwise set *prompts to 0. */
 static size_t gather(generating *g, int *prompts)
 {
     size_t n = 0;
@@ -207,8 +211,8 @@ static size_t gather(generating *g, int *prompts)
     return n;
 }
 
-/* Choose the next token of each sequence for which logits were requested. The sequences are shared
- * among threads, because choosing a token may take as long as computing a layer. */
+/* Choose the next token of each sequence whose logits were requested. The threads share the work,
+ * because choosing a token may take as long as computing one of the model's layers. */
 static void choose(generating *g)
 {
     size_t at[SGT_DECODER_ROWS], n = 0;
@@ -224,8 +228,8 @@ static void choose(generating *g)
     }
 }
 
-/* If the window is full, keep only the later half of its tokens, which the decoder must process
- * again because their positions change. */
+/* If the window is full, remove its first half. The decoder must process the remaining tokens
+ * again, because their positions have changed. */
 static void shorten_window(generating *g, slot *s)
 {
     if (s->count < g->window) return;
