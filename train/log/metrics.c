@@ -1,6 +1,6 @@
-/* metrics.c: writes lines of log.jsonl, and event files for TensorBoard. Its Protocol Buffers
- * encoder supports only the fields that event files need. Also here: the functions that get memory
- * sizes from the system. */
+/* metrics.c: writes the lines of log.jsonl, and event files for TensorBoard, with a Protocol
+ * Buffers encoder that supports only the fields of these files. It also contains the functions that
+ * ask the system for sizes of memory. */
 #include "train/log/metrics.h"
 
 #include <dirent.h>
@@ -60,7 +60,7 @@ size_t sgt_metrics_list(const sgt_metrics *m, sgt_metric list[SGT_METRICS])
     return n;
 }
 
-/* Append the member "advice" to the JSON line. The text `advice` must not contain control
+/* Append the member "advice" to a line of log.jsonl. `advice` must not contain control
  * characters. */
 static void put_advice(text *t, const char *advice)
 {
@@ -119,7 +119,7 @@ uint64_t sgt_memory_peak(void)
 
 uint64_t sgt_memory_resident(void)
 {
-    /* /proc/self/statm has one line of numbers: virtual pages, resident pages, and others */
+    /* /proc/self/statm is one line of numbers: virtual pages, resident pages, and others */
     char line[128] = "", *at;
     FILE *f = fopen("/proc/self/statm", "re");
     if (f && !fgets(line, sizeof line, f)) line[0] = 0;
@@ -145,11 +145,11 @@ uint64_t sgt_memory_available(void)
 /* ---- event files ---- */
 
 #define PREFIX "events.out.tfevents."
-/* maximum size of an event in bytes; the event of a step is about 400 bytes */
+/* maximum size of an event in bytes; the event with a step's metrics has about 400 bytes */
 #define MAX_EVENT 4096
 
-/* The CRC is computed bit by bit, from the lowest bit of each byte. For the 400 bytes of a step,
- * this takes about 3 us. */
+/* Process one bit at a time, starting at the lowest bit of each byte. For the 400 bytes of a step's
+ * event, this takes about 3 us. */
 uint32_t sgt_crc32c(const void *p, size_t n)
 {
     const unsigned char *at = p;
@@ -174,9 +174,9 @@ struct sgt_events {
 
 /* ---- Protocol Buffers ---- */
 
-/* The encoding of Protocol Buffers (protobuf.dev/programming-guides/encoding). A field is encoded
- * as a varint that combines the field's number with its type, followed by the field's value. Field
- * numbers and names come from TensorFlow's event.proto and summary.proto. */
+/* Protocol Buffers encoding (protobuf.dev/programming-guides/encoding): a field consists of a
+ * varint, which contains the field's number and type, and of the field's value. The field numbers
+ * and names used here come from TensorFlow's event.proto and summary.proto. */
 
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 }; /* types of fields */
 /* fields of Event */
@@ -185,8 +185,8 @@ enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_NUMBER = 2, LOG_STATUS = 1, STATU
 
 typedef struct message {
     unsigned char *at;
-    /* n: length in bytes of the complete message; room: size of the buffer. Bytes that do not fit
-     * in the buffer are counted in `n` but not stored, so the message is incomplete if n > room. */
+    /* n: length of the complete message in bytes; room: size of the buffer in bytes. If n > room,
+     * the message is incomplete, because the bytes that did not fit were counted but not stored. */
     size_t n, room;
 } message;
 
@@ -201,8 +201,8 @@ static void put_little_endian(message *m, uint64_t v, size_t n)
     for (size_t i = 0; i < n; i++) put_byte(m, v >> 8 * i & 255);
 }
 
-/* Append v as a varint: seven bits per byte, lowest bits first. The eighth bit is set in all bytes
- * but the last. */
+/* Append v as a varint: seven bits per byte, lowest bits first. The eighth bit of a byte is 1 if
+ * another byte follows; otherwise it is 0. */
 static void put_varint(message *m, uint64_t v)
 {
     for (; v > 127; v >>= 7) put_byte(m, (v & 127) | 128);
@@ -282,8 +282,8 @@ static int write_head(sgt_events *e, uint64_t step, sgt_error *err)
     return write_event(e, &m, err);
 }
 
-/* Set *latest to the latest time, in seconds, in the names of the event files in `folder`, or to 0
- * if there are none. If `remove` is set, delete these files. */
+/* Set *latest to the latest time, in seconds, that occurs in the name of an event file in `folder`,
+ * or to 0 if there is no event file. If `remove` is set, also delete all event files. */
 static int list_events(const char *folder, int remove, unsigned long long *latest, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -304,10 +304,10 @@ static int list_events(const char *folder, int remove, unsigned long long *lates
     return rc;
 }
 
-/* Write the path of a new event file to `to`. TensorBoard reads event files in the order of their
- * names, which contain the time in seconds. The new name must come last in this order even if the
- * previous file was created within the same second. Therefore it gets a time after `latest`, the
- * latest time in the existing names. */
+/* Write the path of a new event file to `to`. The name of an event file contains the time in
+ * seconds, and TensorBoard reads the files in the order of their names. The new name must come last
+ * even if the previous file was created within the same second. Therefore its time is above
+ * `latest`, the latest time in the existing names. */
 static void make_path(char to[SGT_PATH], const char *folder, unsigned long long latest)
 {
     char host[65] = "localhost";

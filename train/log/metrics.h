@@ -1,5 +1,6 @@
-/* metrics.h: the metrics of a step, functions that write them to log.jsonl and to event files for
- * TensorBoard, and functions that return how much memory is in use and available. */
+/* metrics.h: the metrics of a training step, and functions that write them to log.jsonl and to
+ * TensorBoard event files. Other functions return how much memory is in use and how much is
+ * available. */
 #ifndef SGT_METRICS_H
 #define SGT_METRICS_H
 
@@ -12,56 +13,57 @@
 typedef struct sgt_metrics {
     uint64_t step; /* from 0 */
     double loss, grad_norm, lr;
-    /* loss scale: factor by which the loss was multiplied before the backward pass; 1 if it was not
-     * scaled */
+    /* factor by which the loss was multiplied before the backward pass; 1 if it was not scaled */
     double loss_scale;
     uint64_t skipped; /* updates skipped since the run began */
-    uint64_t spikes;  /* updates skipped since the run began because of a spike */
+    uint64_t spikes;  /* number of updates skipped because of a spike since the run began */
     int skipping;     /* 1: --skip-spikes is on */
     double val_loss;
-    /* standard error of val_loss, estimated from the variation of the loss between rows; 0:
+    /* standard error of val_loss, estimated from the differences between the losses of rows; 0 if
      * unknown */
     double val_noise;
-    double val_bits_per_byte; /* val_loss converted to bits per byte of text; 0: unknown */
+    double val_bits_per_byte; /* validation loss in bits per byte of text; 0 if unknown */
     int evaluated;            /* 1: val_loss was measured after this step */
-    uint64_t tokens;          /* tokens trained on since the run began, including this step */
-    double epoch;             /* passes over the data since the run began, including this step */
+    /* number of tokens trained on from the start of the run to the end of this step */
+    uint64_t tokens;
+    /* number of passes over the data from the start of the run to the end of this step */
+    double epoch;
     double ms_per_step, tokens_per_s, data_wait_ms;
-    /* mfu: training speed divided by the device's measured peak speed; mfu_datasheet: training
-     * speed divided by the datasheet's peak speed (see sgt_mfu); 0: unknown */
+    /* mfu (model FLOPs utilization): training speed divided by the device's measured peak speed;
+     * mfu_datasheet: training speed divided by the peak speed in the device's datasheet; both are 0
+     * if unknown (see sgt_mfu) */
     double mfu, mfu_datasheet;
-    /* peak memory of the process in bytes; for a device with its own memory, the bytes allocated
-     * there */
+    /* peak memory in bytes: of the process, or, for a device with separate memory, the bytes
+     * allocated on the device */
     uint64_t peak_bytes;
-    /* advice about the losses so far; NULL: none; the caller owns the string */
+    /* advice about the losses so far; NULL if there is none. The caller owns the string. */
     const char *advice;
 } sgt_metrics;
 
-/* A metric as a name and a value, for log.jsonl and TensorBoard. */
+/* Name and value of one metric, as written to log.jsonl and TensorBoard. */
 typedef struct sgt_metric {
     const char *name;
     double value;
-    int digits; /* significant digits to write; 0: write an integer */
+    int digits; /* number of significant digits to write; 0: write as an integer */
 } sgt_metric;
 #define SGT_METRICS 24
-/* Fill `list` with all metrics except `step`, in the order of log.jsonl. Return how many metrics
- * there are. */
+/* Write all metrics except `step` to `list`, in the order of log.jsonl, and return their number. */
 size_t sgt_metrics_list(const sgt_metrics *m, sgt_metric list[SGT_METRICS]);
 
-/* Write *m to buf as one JSON object without a newline, and return buf. Infinite and NaN values
- * become null. */
+/* Write *m to `buf`, which has n bytes, as one JSON object without a newline. Return `buf`. Values
+ * that are infinite or NaN become null. */
 char *sgt_metrics_json(char *buf, size_t n, const sgt_metrics *m);
 
-/* The sum of the losses of some targets, in nats, and the number of bytes of text that these
- * targets represent. sgt_bits_per_byte computes bits per byte from them. Unlike a loss per token, a
- * loss per byte can be compared between models with different vocabularies. Targets that represent
- * no text, such as the end-of-text token, count in neither sum. */
+/* The sum of the losses of a set of targets, in nats, and the number of bytes of text that the
+ * targets stand for. sgt_bits_per_byte computes bits per byte from these sums. Unlike loss per
+ * token, loss per byte can be compared between models with different vocabularies. A target without
+ * text, such as the end-of-text token, is left out of both sums. */
 typedef struct sgt_text_loss {
     double nats, bytes;
 } sgt_text_loss;
 
-/* Add the loss of one target, in nats. text_bytes[id] is the number of bytes of text that the token
- * `id` represents, or 0 if it represents no text. */
+/* Add the loss of one target, in nats. text_bytes[id] is the length in bytes of the text that token
+ * `id` stands for, or 0 if the token has no text. */
 static inline void sgt_text_loss_add(sgt_text_loss *s, const uint32_t *text_bytes, int32_t target,
                                      float loss)
 {
@@ -70,64 +72,65 @@ static inline void sgt_text_loss_add(sgt_text_loss *s, const uint32_t *text_byte
     s->bytes += bytes;
 }
 
-/* Return the loss in bits per byte, or 0 if the targets have no text. */
+/* Return the loss in bits per byte, or 0 if no target has text. */
 double sgt_bits_per_byte(const sgt_text_loss *s);
 
-/* Return the floating-point operations that a training step needs per token, as defined in appendix
- * B of PaLM (Chowdhery et al., 2022). Per token, matrix products need 6 operations for each of
- * their weights, including the head's. Attention needs 12 * layers * channels * T operations, where
- * T is `seq`, counted as if there were no causal mask. Operations for recomputation and padding are
- * not counted. */
+/* Return the number of floating-point operations that a training step needs per token, as defined
+ * in appendix B of PaLM (Chowdhery et al., 2022). Matrix products need 6 operations per weight,
+ * including the weights of the head. Attention needs 12 * layers * channels * T operations; T is
+ * `seq`, and the causal mask is ignored. Operations for recomputation and padding are not
+ * counted. */
 double sgt_flops_per_token(const sgt_model *m, uint64_t seq);
 
-/* Return rate / *peak, but at most 1, or 0 if either is unknown. Both are speeds in operations per
- * second. The result is rounded as in log.jsonl, so that all outputs show the same value. If
- * `exact` is 1, `rate` was measured exactly. In this case, a rate above *peak means that the peak
- * was estimated too low: set *peak to `rate`. */
+/* Return the model FLOPs utilization, rate / *peak, limited to 1, or 0 if either speed is unknown.
+ * Both speeds are in operations per second. The result is rounded as in log.jsonl, so that all
+ * outputs show the same value. If `exact` is 1, `rate` was measured exactly, so a rate above *peak
+ * means that the peak was estimated too low. In that case, set *peak to `rate`. */
 double sgt_mfu(double rate, double *peak, int exact);
 
-/* Return the compute of a training run in petaflop/s-days (8.64e19 operations each), as defined in
- * appendix D of GPT-3 (Brown et al., 2020). N parameters and D tokens need 6 N D operations: for
- * each parameter and token 2 in the forward pass and 4 in the backward pass. The operations of
- * attention itself are not counted. */
+/* Return the operations of a training run in petaflop/s-days (8.64e19 operations each), as defined
+ * in appendix D of GPT-3 (Brown et al., 2020). For N parameters and D tokens, the run needs 6 N D
+ * operations: per parameter and token, 2 in the forward pass and 4 in the backward pass. The
+ * products of queries, keys and values in attention are not counted. */
 double sgt_pf_days(uint64_t parameters, double tokens);
 
 uint64_t sgt_memory_peak(void);     /* peak resident memory of this process, in bytes */
 uint64_t sgt_memory_resident(void); /* current resident bytes */
 uint64_t sgt_memory_total(void);    /* total memory of this machine or container, in bytes */
-/* Return how many bytes of memory are available without swapping, or UINT64_MAX if unknown. */
+/* Return how many bytes of memory can be allocated without swapping, or UINT64_MAX if unknown. */
 uint64_t sgt_memory_available(void);
 
 /* ---- event files ---- */
 
-/* Event files store the numbers of log.jsonl for TensorBoard, in
- * RUN/tb/events.out.tfevents.TIME.HOST.PID. Each start or resume of a run creates a new file.
+/* Event files contain the metrics of log.jsonl in TensorBoard's format. Whenever a run starts or
+ * resumes, it creates a new file RUN/tb/events.out.tfevents.TIME.HOST.PID.
  *
  *     sgt_events *e;
  *     if (sgt_events_open(&e, "run/tb", step, &err) < 0) ...;
  *     sgt_events_add(e, &metrics, &err);                     // a point of each scalar
  *     sgt_events_close(e);
  *
- * A file is a sequence of records. A record is the length of the data (u64), the masked CRC32C of
- * these eight bytes (u32), the data, and the masked CRC32C of the data (u32), all little-endian.
- * The data is an Event of TensorFlow's event.proto, encoded as Protocol Buffers. The first record
- * states the version of the format. The second record is a SessionLog START at step `step`, which
- * makes TensorBoard ignore later steps in earlier files. */
+ * A file is a sequence of records. A record consists of the data's length (u64), the masked CRC-32C
+ * of the eight bytes of this length (u32), the data, and the masked CRC-32C of the data (u32). All
+ * numbers are little-endian. The data is an Event of TensorFlow's event.proto, encoded as Protocol
+ * Buffers. The first record states the format version. The second record is a SessionLog START at
+ * step `step`. It makes TensorBoard ignore steps from `step` on in earlier files. */
 
 typedef struct sgt_events sgt_events;
 
-/* Create an event file in `folder`, which is created if missing. The file's name sorts after all
- * other event files in the folder. If `step` is 0, delete the other event files. */
+/* Create an event file in `folder`. Create the folder if it is missing. The name of the new file
+ * sorts after the names of all other event files in the folder. If `step` is 0, first delete the
+ * other event files. */
 int sgt_events_open(sgt_events **out, const char *folder, uint64_t step, sgt_error *err);
 void sgt_events_close(sgt_events *e); /* NULL is fine */
 
-/* Append the metrics of step m->step in one write, as scalars with the same names as in log.jsonl.
- * No memory is allocated. */
+/* Append the metrics of step m->step as scalars, which have the same names as in log.jsonl. The
+ * function makes a single write call and does not allocate memory. */
 int sgt_events_add(sgt_events *e, const sgt_metrics *m, sgt_error *err);
 
-/* sgt_crc32c returns the CRC-32C (Castagnoli) of n bytes. sgt_crc32c_masked returns the form of it
- * that event files store: the CRC's bits are rotated, and a constant is added. Without this mask,
- * the CRC of data that itself contains a CRC would detect fewer errors. */
+/* sgt_crc32c returns the CRC-32C (Castagnoli) of n bytes. sgt_crc32c_masked returns the masked
+ * CRC-32C that event files store: the CRC rotated by some bits, plus a constant. Without this mask,
+ * a CRC of data that itself contains a CRC would detect fewer errors. */
 uint32_t sgt_crc32c(const void *p, size_t n);
 uint32_t sgt_crc32c_masked(const void *p, size_t n);
 

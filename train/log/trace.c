@@ -1,6 +1,6 @@
-/* trace.c: stores the events of the traced steps, and writes the trace file. One lock protects the
- * trace. Taking the lock adds about 20 ns to each of the few hundred spans of a step, which is too
- * little to be visible in the trace. */
+/* trace.c: stores the events of the traced steps, and writes the trace file. A lock protects the
+ * trace. Locking adds about 20 ns to each of the few hundred spans of a step, which is too little
+ * to be seen in the trace. */
 #include "train/log/trace.h"
 
 #include <inttypes.h>
@@ -13,10 +13,11 @@
 
 #include "loader/base/file.h"
 
-#define EVENTS 65536 /* number of events for which memory is allocated when tracing starts */
+#define EVENTS 65536 /* number of events for which memory is reserved when tracing starts */
 #define TRACKS 256
-#define NAMES 4096 /* number of slots in the hash table; at most 3/4 of them are used */
-/* maximum length in bytes of a name or other text in the file; longer texts, which are always
+/* number of slots in the hash table of names; at most 3/4 of the slots are used */
+#define NAMES 4096
+/* maximum length in bytes of a string in the trace file; longer strings, which in practice are
  * mangled names of kernels, are truncated */
 #define NAME_SIZE 512
 
@@ -30,29 +31,29 @@ struct sgt_trace {
     sgt_trace_options o;
     sgt_trace_watcher watcher;
     uint64_t from, to; /* traced steps: from .. to - 1 */
-    /* 1: a step is being traced; accessed atomically, because sgt_trace_now reads it without the
-     * lock */
+    /* 1: a step is being traced; 0: no step is. Atomic, because sgt_trace_now reads `recording`
+     * without holding the lock. */
     int recording;
     int done; /* tracing has ended */
     pthread_mutex_t lock;
     sgt_trace_event *events;
-    /* count: number of events; capacity: number of events for which memory is allocated; before:
-     * value of `count` when the current step began, from which the number of events per step is
-     * computed */
+    /* count: number of stored events; capacity: number of events for which memory is allocated;
+     * before: value of `count` at the start of the current step, used to compute the number of
+     * events in the step */
     size_t count, capacity, before;
     uint64_t dropped;
     row tracks[TRACKS];
     int track_count;
-    /* hash table with NAMES slots and open addressing, for sgt_trace_name; NULL: free slot */
+    /* hash table of sgt_trace_name, with open addressing and NAMES slots; a free slot is NULL */
     char **names;
     size_t name_count;
 };
 
 /* ---- open and close ---- */
 
-/* Decide which steps to trace: SGT_TRACE_STEPS steps after the first SGT_TRACE_WAIT steps, similar
- * to torch.profiler's schedule. A shorter run waits fewer steps. A run of fewer than
- * SGT_TRACE_STEPS steps is traced completely. */
+/* Decide which steps to trace. As with the schedule of torch.profiler, skip the first
+ * SGT_TRACE_WAIT steps, and trace the next SGT_TRACE_STEPS steps. If the run is shorter, skip fewer
+ * steps. If it has fewer than SGT_TRACE_STEPS steps, trace all of them. */
 static void decide_window(sgt_trace *t)
 {
     uint64_t steps = t->o.steps > t->o.first ? t->o.steps - t->o.first : 0;
@@ -69,8 +70,8 @@ int sgt_trace_open(sgt_trace **out, const char *path, const sgt_trace_options *o
     int rc = sgt_file_begin(&f, path, err);
     if (rc < 0) return rc;
     sgt_file_abandon(&f);
-    /* Check this before training: otherwise the run would find out only at the end of the trace
-     * that the finished file cannot be renamed to `path`, because `path` is a folder. */
+    /* If `path` is a folder, fail before training starts. Otherwise the error would occur only when
+     * the finished trace file is renamed to `path`. */
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return sgt_fail(err, SGT_EIO, "%s: is a folder, not a file", path);
     sgt_trace *t = calloc(1, sizeof *t);
@@ -125,17 +126,17 @@ uint64_t sgt_trace_now(const sgt_trace *t)
     return (uint64_t)s.tv_sec * 1000000000u + (uint64_t)s.tv_nsec;
 }
 
-/* Reserve and prefault memory for `events` more events, so that a traced step need not allocate
- * it. */
+/* Reserve and prefault memory for `events` further events, so that no memory needs to be allocated
+ * during a traced step. */
 static void reserve(sgt_trace *t, size_t events)
 {
     if (t->capacity - t->count >= events) return;
     size_t wanted = t->count + events;
-    /* grow the memory by at least half of its size, so that many small requests do not copy it
-     * often */
+    /* grow by at least half of the capacity, so that many small requests do not cause many
+     * copies */
     if (wanted < t->capacity / 2 * 3) wanted = t->capacity / 2 * 3;
     sgt_trace_event *p = reallocarray(t->events, wanted, sizeof *p);
-    if (!p) return; /* without memory, events that do not fit are only counted, in t->dropped */
+    if (!p) return; /* out of memory: t->dropped counts the events that will not fit */
     t->events = p;
     memset(p + t->count, 0, (wanted - t->count) * sizeof *p);
     t->capacity = wanted;
@@ -165,7 +166,8 @@ void sgt_trace_span(sgt_trace *t, const sgt_trace_event *e)
 
 /* ---- names and tracks ---- */
 
-/* Return the slot that holds `name` in the hash table, or the free slot for it. */
+/* Return the slot of the hash table that contains `name`, or, if no slot does, the free slot for
+ * it. */
 static char **find_name(const sgt_trace *t, const char *name)
 {
     uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
@@ -209,8 +211,8 @@ int sgt_trace_track(sgt_trace *t, sgt_trace_process process, const char *name)
 
 /* ---- the file ---- */
 
-/* Write the JSON string that consists of `before` and `text`. Control characters and invalid UTF-8
- * are written as \xNN, with the backslash doubled as JSON requires. */
+/* Write the concatenation of `before` and `text` as a JSON string. Control characters and invalid
+ * UTF-8 bytes are written as \xNN; JSON requires that this backslash be doubled. */
 static void put_text(FILE *f, const char *before, const char *text)
 {
     char plain[NAME_SIZE];
@@ -228,21 +230,22 @@ static void put_track(FILE *f, const sgt_trace *t, int track)
     fprintf(f, ",\"pid\":%d,\"tid\":%d", t->tracks[track].process + 1, track);
 }
 
-/* Write the member `key` with a time of ns nanoseconds, as microseconds with three decimals. */
+/* Write a JSON member with name `key`. Its value is a time of `ns` nanoseconds, written in
+ * microseconds with three decimals. */
 static void put_time(FILE *f, const char *key, uint64_t ns)
 {
     fprintf(f, ",\"%s\":%" PRIu64 ".%03" PRIu64, key, ns / 1000, ns % 1000);
 }
 
-/* Write the beginning of an event, up to the value of "name". The first event of the file is not
- * written with this function, because no comma may precede it. */
+/* Write the beginning of an event, up to the value of its "name", with a comma before the event.
+ * Therefore do not use this function for the first event of the file. */
 static void put_head(FILE *f, const char *phase)
 {
     fprintf(f, ",\n{\"ph\":\"%s\",\"name\":", phase);
 }
 
-/* Write the event that names process p. The host must be written first, because no comma precedes
- * its event. */
+/* Write the event that names process p. SGT_TRACE_HOST must be the first event of the file, because
+ * no comma is written before it. */
 static void put_process(FILE *f, sgt_trace_process p)
 {
     const int host = p == SGT_TRACE_HOST, pid = (int)p + 1;
@@ -288,8 +291,8 @@ static void put_span(FILE *f, const sgt_trace *t, const sgt_trace_event *e, uint
     fprintf(f, "}");
 }
 
-/* Order events by start time. Of events that start at the same time, the longest comes first,
- * because it contains the others. */
+/* Compare two events by start time. If two events start at the same time, the longer event comes
+ * first, because it contains the shorter one. */
 static int by_time(const void *a, const void *b)
 {
     const sgt_trace_event *x = a, *y = b;
@@ -331,7 +334,7 @@ static void record(sgt_trace *t, int on)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* Start tracing. Reserve memory for enough events that later steps rarely need more. */
+/* Start tracing. Reserve enough memory for events that later steps rarely need more. */
 static int open_window(sgt_trace *t, sgt_error *err)
 {
     reserve(t, EVENTS);
@@ -342,7 +345,7 @@ static int open_window(sgt_trace *t, sgt_error *err)
     return rc;
 }
 
-/* End tracing and write the file. Once `recording` is 0, no thread adds events. */
+/* End tracing and write the file. After `recording` has been set to 0, no thread adds events. */
 static int close_window(sgt_trace *t, sgt_error *err)
 {
     t->done = 1;
@@ -361,8 +364,8 @@ static int close_window(sgt_trace *t, sgt_error *err)
     return rc;
 }
 
-/* Reserve memory for the next step: for twice as many events as the last step had, because an
- * evaluation may follow, whose events need memory, too. */
+/* Reserve memory for twice as many events as the previous step had. The factor leaves room for an
+ * evaluation, which adds further events. */
 static void grow(sgt_trace *t)
 {
     pthread_mutex_lock(&t->lock);

@@ -1,5 +1,5 @@
-/* trace.h: records the times of a few steps as a Chrome trace, a JSON file for
- * https://ui.perfetto.dev and chrome://tracing. Both backends, the training loop and the loader's
+/* trace.h: records what happens when during a few training steps, as a Chrome trace, a JSON file
+ * for https://ui.perfetto.dev and chrome://tracing. The backend, the training loop and the loader's
  * threads add to the same trace.
  *
  *     sgt_trace *t;
@@ -17,15 +17,15 @@
  * The first SGT_TRACE_WAIT steps are not traced, because in these steps libraries choose
  * algorithms, caches fill and CUDA graphs are captured. The next SGT_TRACE_STEPS steps are traced:
  * steps 10 to 19 of a call to sgt_train. A shorter run skips fewer steps, and a run of at most ten
- * steps is traced completely. An evaluation or a checkpoint after the last traced step still
- * belongs to the trace, so --save-every 20 shows a checkpoint. The file is written after the last
- * traced step. It appears under its name only when it is complete, even if the process dies.
+ * steps is traced completely. The trace includes an evaluation or a checkpoint that follows the
+ * last traced step, for example with --save-every 20. After that, the file is written under a
+ * temporary name and renamed, so that it is always complete, even if the process is killed.
  *
- * Every function accepts a NULL trace, at the cost of one comparison. Any thread may call these
- * functions, except open, step, finish and close, which only the thread that runs steps may call.
- * Between two calls to sgt_trace_step, no memory is allocated, unless sgt_trace_track or
- * sgt_trace_name is called, or a step has far more events than the step before it. Times are in
- * nanoseconds of CLOCK_MONOTONIC. */
+ * Every function accepts a NULL trace, at the cost of one comparison. Only the thread that runs
+ * steps may call sgt_trace_open, sgt_trace_step, sgt_trace_finish and sgt_trace_close; any thread
+ * may call the other functions. Between two calls to sgt_trace_step, memory is allocated only by
+ * sgt_trace_track and sgt_trace_name, or if a step has far more events than the previous step.
+ * Times are CLOCK_MONOTONIC times in nanoseconds. */
 #ifndef SGT_TRACE_H
 #define SGT_TRACE_H
 
@@ -44,30 +44,30 @@ extern "C" {
 typedef struct sgt_trace sgt_trace;
 
 typedef struct sgt_trace_options {
-    /* first: index of the first step that this call to sgt_train runs; steps: index of its last
-     * step, plus 1 */
+    /* first: index of the first step that this call to sgt_train runs; steps: index of the call's
+     * last step plus 1 */
     uint64_t first, steps;
     sgt_notice notice; /* called with the path of the trace */
 } sgt_trace_options;
 
-/* Open a trace. Return an error if no file can be created at `path`. The check does not leave a
- * file there. */
+/* Open a trace that will be written to `path`. Return an error if no file can be created there;
+ * this check leaves no file behind. */
 int sgt_trace_open(sgt_trace **out, const char *path, const sgt_trace_options *o, sgt_error *err);
 void sgt_trace_close(sgt_trace *t); /* frees t; NULL is fine */
 
-/* Call this before each step. Before the first traced step, it starts tracing. Before every other
- * traced step, it reserves memory for one more step. After the last traced step, it ends tracing
- * and writes the file. */
+/* Call this function before each step. Before the first traced step, it starts tracing. Before each
+ * further traced step, it reserves memory for the step's events. After the last traced step, it
+ * ends tracing and writes the file. */
 int sgt_trace_step(sgt_trace *t, uint64_t step, sgt_error *err);
 
-/* Call this after the last step of the run. If tracing is still on, this function ends tracing and
- * writes the file. If no step was traced, it writes no file. */
+/* Call this function after the last step of the run. If tracing has not ended, the function ends
+ * tracing and writes the file. If no step was traced, it writes no file. */
 int sgt_trace_finish(sgt_trace *t, sgt_error *err);
 
-/* Callbacks of a device's profiler. `begin` is called when tracing starts, and `end` when tracing
- * ends. `end` must add spans for all work that the device has done between the two calls. Both
- * callbacks may wait for the device. A trace has at most one watcher, which must stay valid until
- * sgt_trace_finish. */
+/* Callbacks of a GPU profiler. `begin` is called when tracing starts, and `end` when tracing ends.
+ * `end` must add spans for all work that the device has done between the two calls. Both callbacks
+ * may block until the device is idle. A trace has at most one watcher, which must stay valid until
+ * sgt_trace_finish returns. */
 typedef struct sgt_trace_watcher {
     int (*begin)(void *ctx, sgt_error *err);
     int (*end)(void *ctx, sgt_error *err);
@@ -77,8 +77,8 @@ void sgt_trace_watch(sgt_trace *t, const sgt_trace_watcher *w);
 
 /* ---- tracks ---- */
 
-/* A track is a row of bars in the displayed trace, for example for one thread or one stream. Two
- * spans on a track must not overlap, unless one contains the other. */
+/* A track is a row of bars in the displayed trace, for example for one thread or one CUDA stream.
+ * If two spans on a track overlap, one of them must contain the other. */
 
 enum { SGT_TRACE_LOOP = 0 }; /* track of the thread that runs the training loop */
 typedef enum sgt_trace_process {
@@ -87,38 +87,39 @@ typedef enum sgt_trace_process {
     SGT_TRACE_PROCESSES
 } sgt_trace_process;
 
-/* Return the index of the track with this name ("loader 1", "stream 7"). If there is no such track,
- * create it, which allocates memory. Return the training loop's track if there is no memory, or if
- * there are too many tracks. */
+/* Return the index of the track with the name `name` (for example "loader 1" or "stream 7"). If
+ * there is no such track, create it, which allocates memory. If there is no memory, or if there are
+ * too many tracks, return SGT_TRACE_LOOP. */
 int sgt_trace_track(sgt_trace *t, sgt_trace_process process, const char *name);
 
 /* ---- spans ---- */
 
-/* A span: a period with a name, which the trace shows as a bar on a track. Its strings must stay
- * valid until sgt_trace_close, so use literals or strings from sgt_trace_name. */
+/* A span: a named period of time, displayed as a bar on a track. The strings must stay valid until
+ * sgt_trace_close, so use string literals or strings returned by sgt_trace_name. */
 typedef struct sgt_trace_event {
     const char *name, *category;
     uint64_t start, end;
     int track;
-    /* 0: the span belongs to no block; else the block's index plus 1, for which the trace shows the
-     * span's name as "h.INDEX NAME" */
+    /* index of the transformer block to which the span belongs, plus 1; 0 if it belongs to none. If
+     * not 0, the trace shows "h.INDEX NAME" as the span's name. */
     uint32_t layer;
-    /* name under which the trace shows `value`, for example "step"; NULL: it shows no value */
+    /* name that the trace shows for `value`, for example "step"; NULL: do not show `value` */
     const char *key;
     uint64_t value;
 } sgt_trace_event;
 
-/* current time in nanoseconds; 0 if no step is being traced */
+/* Return the current time in nanoseconds, or 0 if no step is being traced. */
 uint64_t sgt_trace_now(const sgt_trace *t);
 void sgt_trace_span(sgt_trace *t, const sgt_trace_event *e);
 
 /* Return a copy of `name` that is valid until sgt_trace_close. Equal names give the same pointer.
- * Return "" if memory or the table of names is full. The function may allocate memory. */
+ * Return "" if there is no memory or if the table of names is full. The first call with a name
+ * allocates memory. */
 const char *sgt_trace_name(sgt_trace *t, const char *name);
 
 static inline uint64_t sgt_trace_begin(const sgt_trace *t) { return t ? sgt_trace_now(t) : 0; }
 
-/* Add the span e, which began at the time `from` (from sgt_trace_begin) and ends now. */
+/* Add the span e. It begins at the time `from`, returned by sgt_trace_begin, and ends now. */
 static inline void sgt_trace_end_event(sgt_trace *t, uint64_t from, sgt_trace_event e)
 {
     if (!t || !from) return;
@@ -134,8 +135,8 @@ static inline void sgt_trace_end(sgt_trace *t, uint64_t from, int track, const c
     sgt_trace_span(t, &e);
 }
 
-/* Add a span to the training loop's track. Its name is "h.LAYER PASS", for example "h.3
- * forward". */
+/* Add a span to the training loop's track. The span is named after a block and a pass over this
+ * block, for example "h.3 forward". */
 static inline void sgt_trace_end_layer(sgt_trace *t, uint64_t from, const char *pass, size_t layer)
 {
     if (!t || !from) return;
