@@ -1,5 +1,5 @@
-/* export.c: writes the tokens of a set of shards as files for another trainer, and renames these
- * files to their final names. */
+/* export.c: converts a complete set of shards to files for another trainer, under temporary names,
+ * and renames these files to their final names. */
 #include "tokenize/out/export.h"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "tokenize/out/writer.h"
 
 #define BUFFER ((size_t)1 << 18) /* bytes written at a time */
-/* Megatron-LM's codes for token ids of 16 bits and of 32 bits */
+/* codes for the type of token ids in Megatron-LM's index: 16 bits unsigned, 32 bits signed */
 #define UINT16 8
 #define INT32 4
 
@@ -52,17 +52,18 @@ char *sgt_export_options(const char *options, sgt_layout layout)
 
 /* ---- Megatron-LM's index of a split ----
  *
- * Every document is one sequence. The index has three columns, stored one after the other: the
- * documents' lengths, their offsets, and the index of each document's first sequence. sgt's own
- * .idx files are read twice: once for the first column and once for the second. */
+ * Megatron-LM's index describes sequences; here, every document is one sequence. The index has
+ * three arrays, stored one after the other: the length of each sequence, the offset of each
+ * sequence, and the number of the first sequence of each document. They are computed from the .idx
+ * files of sgt's shards, which are read twice: for the lengths and for the offsets. */
 
 static int put_u64(sgt_sink *s, uint64_t v, sgt_error *err)
 {
     return sgt_sink_put(s, &v, sizeof v, err);
 }
 
-/* Write one column of the index, with an entry per document: its length in tokens if `lengths` is
- * 1, else the offset in bytes at which it begins. */
+/* Write one array of the index, with one entry per document. If `lengths` is 1, the entry is the
+ * document's length in tokens; if 0, it is the byte offset at which the document begins. */
 static int put_column(const sgt_export *e, int split, int lengths, sgt_sink *to, sgt_error *err)
 {
     const uint64_t documents = sgt_made_documents(e->set, split);
@@ -85,7 +86,8 @@ static int put_column(const sgt_export *e, int split, int lengths, sgt_sink *to,
     return rc;
 }
 
-/* Write Megatron-LM's index of a split's documents. The format is described in megatron.h. */
+/* Write the index that Megatron-LM needs for the documents of a split. megatron.h describes the
+ * format. */
 static int put_index(const sgt_export *e, int split, sgt_sink *to, sgt_error *err)
 {
     const uint64_t documents = sgt_made_documents(e->set, split);
@@ -107,15 +109,16 @@ static int put_index(const sgt_export *e, int split, sgt_sink *to, sgt_error *er
 typedef struct copy {
     const sgt_export *e;
     sgt_sink *to;
-    /* read: number of this split's tokens that have been read so far; written: number of tokens
-     * that were written for earlier splits. Both are used to show progress */
+    /* read: number of tokens of this split that have been read so far. written: number of tokens
+     * that were written for the splits before this one. Both are used only to report progress. */
     uint64_t read, written;
     const char *shard; /* path of the shard being read */
 } copy;
 
-/* Write n ids of a split, except the first id of the split, which must be end-of-text. sgt's shards
- * have this id before each document, other layouts after each document. Therefore, the entire split
- * is converted by skipping the first one and appending one at the end. */
+/* Write the next n token ids of a split, but skip the very first id of the split, which must be the
+ * end-of-text id. sgt's shards have this id before each document; the other layouts have it after
+ * each document. Skipping the first end-of-text id and appending one at the end of the split
+ * therefore converts the entire split. */
 static int put_ids(void *ctx, const void *ids, size_t n, uint64_t first, sgt_error *err)
 {
     copy *c = ctx;
@@ -148,8 +151,8 @@ static int copy_shard(copy *c, const sgt_manifest_shard *s, sgt_error *err)
     return rc;
 }
 
-/* Copy the tokens of a split to *to. `written` is the number of tokens that were written for
- * earlier splits; it is used only to report progress. */
+/* Copy the tokens of a split from its shards to *to. `written` is the number of tokens that were
+ * written for the splits before this one; it is used only to report progress. */
 static int put_tokens(const sgt_export *e, const char *split, uint64_t written, sgt_sink *to,
                       sgt_error *err)
 {
@@ -164,7 +167,8 @@ static int put_tokens(const sgt_export *e, const char *split, uint64_t written, 
 
 /* ---- the set ---- */
 
-/* Write the files of a split, and describe them in *s. */
+/* Write the file of tokens of a split and, if `indexed` is 1, its index. Describe the file in
+ * *s. */
 static int write_split(const sgt_export *e, int split, uint64_t written, int indexed,
                        sgt_manifest_shard *s, sgt_error *err)
 {

@@ -24,7 +24,7 @@
 
 typedef struct sgt_export {
     sgt_made *set;    /* a complete set in our own layout */
-    const char *work; /* folder, locked by the caller, for the new files */
+    const char *work; /* folder in which the new files are written; the caller has locked it */
     sgt_layout layout;
     const sgt_stop *stop;
     /* called at intervals with the number of tokens written so far; may be NULL */
@@ -32,23 +32,25 @@ typedef struct sgt_export {
     void *ctx;
 } sgt_export;
 
-/* sgt_layout_names: names of the layouts: "sgt", "megatron", "nanogpt", "npy".
- * sgt_layout_says[w][layout]: a sentence that tells the user how to read the layout's files, with
- * ids of 16 bits (w = 0) or 32 bits (w = 1). */
+/* sgt_layout_names: the names of the layouts, "sgt", "megatron", "nanogpt", "npy".
+ * sgt_layout_says[w][layout]: a phrase that tells the user what the files of this layout are for,
+ * if their token ids have 16 bits (w = 0) or 32 bits (w = 1). */
 extern const char *const sgt_layout_names[], *const sgt_layout_says[2][4];
 
-/* Return the options that a set has after its conversion to this layout, as JSON text allocated
- * with malloc, or NULL if out of memory. For sgt's own layout, they equal `options`. For any other
- * layout, shard_tokens is removed and "shards" is added. */
+/* Return the options of a set after its conversion to `layout`, as JSON text that the caller frees,
+ * or NULL if out of memory. `options` are the options before the conversion. For sgt's own layout,
+ * the result equals them. For any other layout, shard_tokens is removed and "shards" is added. */
 char *sgt_export_options(const char *options, sgt_layout layout);
 
-/* Write the files of the new set into e->work and flush them to disk. Their names are temporary,
- * with ".tmp" appended. Describe the set in *to, which the caller frees, even after a failure. If a
- * document is too long for Megatron-LM's index, return SGT_EUNSUPPORTED and name the document. */
+/* Convert the set, and write the new files into e->work. Each file is flushed to disk, and its name
+ * has ".tmp" appended. Describe the new set in *to, which the caller must free, even after an
+ * error. If a document is too long for Megatron-LM's index, return SGT_EUNSUPPORTED with a message
+ * that names the document. */
 int sgt_export_write(const sgt_export *e, sgt_manifest *to, sgt_error *err);
 
-/* Rename the files to their final names in `out`, each .idx before its .bin. Before that, write the
- * manifest into `work`: if this run is killed, a run that starts over finds their names there. */
+/* Rename the files in `work` to their final names in `out`, each .idx file before its .bin file.
+ * First, write the manifest of the new set into `work`. If this run is killed, the next run finds
+ * in it the names of the files that it has to remove from `out`. */
 int sgt_export_move(const char *work, const char *out, const sgt_manifest *to, sgt_error *err);
 
 /* Copy the file `name` from folder `from` to folder `to`, and flush the copy to disk. */

@@ -11,7 +11,8 @@
 #include "loader/base/json.h"
 
 #define VERSION 3
-/* maximum size in bytes of a journal; the options can take nearly all of it */
+/* maximum size of a journal in bytes; the run's options, which it contains, can need nearly all of
+ * it */
 #define MAX_BYTES ((size_t)64 << 20)
 #define MOST_VALUES 1000 /* most JSON values in a journal */
 #define NUMBERS (sizeof(sgt_checkpoint) / sizeof(uint64_t))
@@ -65,8 +66,8 @@ int sgt_journal_create(sgt_journal **out, const char *work, uint64_t fingerprint
 void sgt_journal_invalid(sgt_journal *j, sgt_invalid_at at)
 {
     const sgt_invalid_at *last = j->invalid_count ? &j->invalid[j->invalid_count - 1] : NULL;
-    /* Ignore a position that is already recorded. It is reported again if a resumed run reads text
-     * that the earlier run has read. */
+    /* Ignore a position that is already recorded: a resumed run reads some text a second time, and
+     * reports the ill-formed UTF-8 in this text again. */
     if (last && (at.file < last->file || (at.file == last->file && at.offset <= last->offset)))
         return;
     if (j->invalid_count < SGT_INVALID_LISTED) j->invalid[j->invalid_count++] = at;
@@ -78,14 +79,14 @@ int sgt_journal_commit(sgt_journal *j, const sgt_checkpoint *now, sgt_error *err
     next.now = *now;
     next.begun = 1;
     const int rc = write_journal(&next, err);
-    if (!rc) *j = next; /* if writing fails, *j still equals the journal on disk */
+    if (!rc) *j = next; /* if writing failed, *j still equals the journal on disk */
     return rc;
 }
 
 /* ---- reading ---- */
 
-/* Fill in *j from the JSON object `all`. Return 1 if `all` is an undamaged journal in the format of
- * this version of sgt, else 0. */
+/* Fill in *j from `all`, the JSON object read from the file. Return 1 if it is an undamaged journal
+ * in the format of this version of sgt; otherwise return 0. */
 static int unpack(sgt_journal *j, json_t *all)
 {
     uint64_t numbers[NUMBERS];
@@ -122,7 +123,7 @@ static int read_journal(sgt_journal *j, sgt_error *err)
     if ((rc = sgt_json_fits(text, n, MOST_VALUES, j->path, err)) == 0) {
         json_t *all = json_loadb(text, n, 0, &why);
         const int good = unpack(j, all);
-        /* If memory runs out, do not report the journal as damaged. */
+        /* If memory has run out, report this instead of a damaged journal. */
         if ((!all && json_error_code(&why) == json_error_out_of_memory) || (good && !j->options))
             rc = sgt_fail_memory(err, j->path);
         else if (!good)

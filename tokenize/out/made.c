@@ -1,5 +1,5 @@
-/* made.c: reads the tokens of finished shards through a buffer with read-ahead, and their document
- * indexes one at a time. */
+/* made.c: reads the tokens of complete shards through a buffer with read-ahead, and the document
+ * indexes of these shards, of which only one is in memory at a time. */
 #include "tokenize/out/made.h"
 
 #include <assert.h>
@@ -18,7 +18,7 @@
 
 /* A shard of a split. */
 typedef struct shard {
-    /* number of tokens, and of documents, in all earlier shards of the same split */
+    /* total number of tokens, and of documents, in the shards before this one in the same split */
     uint64_t tokens, documents;
     const char *folder;
     const sgt_manifest_shard *file;
@@ -29,7 +29,7 @@ typedef struct shard {
 typedef struct run {
     shard *shards;
     size_t count;
-    uint64_t tokens, documents; /* total number of tokens, and of documents, in `shards` */
+    uint64_t tokens, documents; /* number of tokens, and of documents, in all of `shards` */
 } run;
 
 typedef struct folder {
@@ -41,15 +41,18 @@ struct sgt_made {
     folder *folders;
     size_t count;
     run runs[SGT_SPLITS];
-    /* Read buffer. It holds n tokens of split `split`, beginning with token `at`. */
+    /* Buffer for reading tokens. It holds n tokens of split `split`; the first of them is token
+     * `at` of the split. */
     char *ids;
     int split;
     uint64_t at;
     size_t n;
     size_t open; /* number of open shards */
-    /* position of the first token of each document in the shard `indexed`, from the shard's .idx */
+    /* position of the first token of each document in the shard `indexed`, counted from the shard's
+     * first token; read from the shard's .idx file */
     uint64_t *starts;
-    const shard *indexed; /* shard whose document index is in `starts`; NULL: none */
+    /* shard whose document starts are in `starts`; NULL if `starts` is not set */
+    const shard *indexed;
 };
 
 static int add_shard(run *r, const char *path, const sgt_manifest_shard *file, int first,
@@ -135,7 +138,7 @@ size_t sgt_made_shards(const sgt_made *s, int split) { return s->runs[split].cou
 uint64_t sgt_made_tokens(const sgt_made *s, int split) { return s->runs[split].tokens; }
 uint64_t sgt_made_documents(const sgt_made *s, int split) { return s->runs[split].documents; }
 
-/* Return the shard that contains token `at` of a split. */
+/* Return the shard that contains token `at` of a split, counted from the split's first token. */
 static shard *find_shard(const sgt_made *s, int split, uint64_t at)
 {
     const run *r = &s->runs[split];
@@ -148,7 +151,7 @@ uint64_t sgt_made_before(const sgt_made *s, int split, uint64_t at)
     return documents ? documents - 1 : 0;
 }
 
-/* Open a shard unless it is already open. The shard may be a symbolic link to another disk. */
+/* Open the shard x unless it is already open. Its file may be a symbolic link to another disk. */
 static int open_shard(sgt_made *s, shard *x, sgt_error *err)
 {
     char path[SGT_PATH];
@@ -158,27 +161,27 @@ static int open_shard(sgt_made *s, shard *x, sgt_error *err)
     x->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (x->fd < 0) return sgt_fail_errno(err, "%s", path);
     s->open++;
-    /* let the kernel read ahead any pages that are not in the page cache, for example after a
-     * reboot */
+    /* let the kernel read ahead those pages of the file that are not in the page cache */
     posix_fadvise(x->fd, 0, 0, POSIX_FADV_WILLNEED);
     return SGT_OK;
 }
 
-/* Read n tokens of an open shard into `ids`, starting at the shard's token `at`. */
+/* Read n tokens of an open shard into `ids`, beginning with token `at`, counted from the shard's
+ * first token. */
 static int read_shard(const shard *x, size_t width, uint64_t at, char *ids, size_t n,
                       sgt_error *err)
 {
     const uint64_t from = SGT_SHARD_HEADER + width * at;
     char path[SGT_PATH];
-    /* Try to read first, and compose the path only if an error message needs it: composing a path
-     * takes long compared with reading a short document. */
+    /* Try to read before the path is composed. The path is needed only for an error message, and
+     * composing it takes long compared with reading a short document. */
     if (pread(x->fd, ids, width * n, (off_t)from) == (ssize_t)(width * n)) return SGT_OK;
     sgt_path(path, x->folder, "%s", x->file->file);
     return sgt_pread_all(x->fd, ids, width * n, from, path, err);
 }
 
-/* Fill the buffer with at most `most` tokens of a split, starting at token `at`. The buffer gets
- * fewer if the shard ends earlier. */
+/* Fill the buffer with up to `most` tokens of a split, beginning with token `at`. If the shard that
+ * contains token `at` ends earlier, the buffer gets fewer tokens. */
 static int read_ahead(sgt_made *s, int split, uint64_t at, size_t most, sgt_error *err)
 {
     shard *x = find_shard(s, split, at);
@@ -198,8 +201,8 @@ static int read_ahead(sgt_made *s, int split, uint64_t at, size_t most, sgt_erro
 int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t *n, const void **ids, sgt_error *err)
 {
     assert(*n > 0 && at < sgt_made_tokens(s, split));
-    /* Read ahead only if this read continues the previous one. In this case, the tokens after it
-     * will probably be requested next. */
+    /* Read ahead only if this read begins where the previous read ended or inside the buffer,
+     * because only sequential reads will probably need the following tokens. */
     const size_t width = sgt_made_width(s);
     const int follows = s->split == split && at >= s->at && at - s->at <= s->n;
     if (!follows || at - s->at == s->n) {
@@ -213,8 +216,8 @@ int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t *n, const void **id
     return SGT_OK;
 }
 
-/* Read the document index of a shard. Return an error if document 0 of a folder's split does not
- * start at token 0. */
+/* Read the starts of the documents in shard x from its .idx file. If x is the first shard of a
+ * folder and split, return an error unless its first document starts at token 0. */
 static int read_starts(sgt_made *s, const shard *x, sgt_error *err)
 {
     char path[SGT_PATH], index[64];

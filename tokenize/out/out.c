@@ -1,5 +1,5 @@
-/* out.c: claims the output folder OUT, completes it and releases it. To decide if an earlier run
- * can be resumed, it compares what OUT holds with what this run requests. */
+/* out.c: claims, completes and releases the output folder OUT. To decide if an earlier run can be
+ * resumed, it compares the contents of OUT with the request of this run. */
 #include "tokenize/out/out.h"
 
 #include <dirent.h>
@@ -20,28 +20,31 @@
 #include "tokenize/out/writer.h"
 #include "tokenize/vocab/vocab.h"
 
-#define MEGATRON_INDEX 42 /* size in bytes of a Megatron-LM index without documents (megatron.h) */
-/* subfolder of .work for shards that will be converted to another layout */
+/* size in bytes of a Megatron-LM index that lists no documents (megatron.h) */
+#define MEGATRON_INDEX 42
+/* subfolder of .work for shards that are made only to be converted to another layout */
 #define SET "set"
-/* maximum number of attempts to create .work. Each attempt fails if another process removes the
+/* Maximum number of attempts to create .work. An attempt fails if another process removes the
  * output folder at the same moment. */
 #define MOST_TRIES 1000
-#define NOT_JOINED 2 /* result of check_joined: this rank cannot join the ranks that are running */
+/* value returned by check_joined if this rank cannot join the ranks that are running */
+#define NOT_JOINED 2
 #define WAIT_MS 50
-/* Maximum number of waits, of WAIT_MS each, for another rank that is setting the output folder up
- * or completing it. A rank needs less than these ten seconds for either. */
+/* Maximum number of times that a rank waits for WAIT_MS while another rank sets up or completes the
+ * output folder. Together, these waits take ten seconds, which is more than the other rank
+ * needs. */
 #define WAIT_TURNS 200
 
-/* names of the files of a complete set besides its shards; only sets made before 2026-11-29 have
- * .inputs.jsonl */
+/* names of the files of a complete set, except its shards; .inputs.jsonl exists only in sets made
+ * before 2026-11-29 */
 static const char *const finished_names[] = {"manifest.json",  "sources.jsonl",
                                              "tokenizer.json", SGT_TOKENIZER_CONFIG,
                                              SGT_DEDUP_FILE,   ".inputs.jsonl"};
 /* names that .work always holds */
 static const char *const guards[] = {".", "..", "lock", "owner"};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
-/* Maximum size in bytes of an option's value in an error message. A longer value is truncated,
- * because the message itself is limited to this size. */
+/* Size in bytes of the buffer for an option's value in an error message. Longer values are
+ * truncated, because the message itself has a limited size. */
 #define VALUE_SHOWN 1024
 
 /* ---- files ---- */
@@ -70,8 +73,8 @@ int sgt_out_holds_other_than(const char *folder, const char *const *names, size_
     return found;
 }
 
-/* Return 1 if .work has an entry whose name is `begin` followed by a rank's number: the folder of a
- * rank's part ("part-"), or a rank's owner file ("owner-"). */
+/* Return 1 if .work has an entry whose name is `begin` followed by a rank's number, else 0. `begin`
+ * is "part-" for folders in which ranks write their shards, or "owner-" for ranks' owner files. */
 static int has_rank(const char *work, const char *begin)
 {
     const size_t n = strlen(begin);
@@ -84,8 +87,8 @@ static int has_rank(const char *work, const char *begin)
     return found;
 }
 
-/* Return an error unless the file `name` in `folder` has exactly `want` bytes; if at_least is set,
- * more bytes are also accepted. */
+/* Return an error unless the file `name` in `folder` has exactly `want` bytes or, if `at_least` is
+ * 1, `want` bytes or more. */
 static int check_size(const char *folder, const char *name, uint64_t want, int at_least,
                       sgt_error *err)
 {
@@ -103,9 +106,9 @@ static int check_size(const char *folder, const char *name, uint64_t want, int a
 
 /* ---- options ---- */
 
-/* Return an option's value as a user would type it on the command line. The result is the string
- * itself or, for any other value, `to`. `to` must be all zeros on entry. A value that is too long
- * for it is truncated. */
+/* Return the value of an option as a user would type it on the command line. If the value is a JSON
+ * string, return the string itself. Otherwise, write the value to `to`, which must be all zeros on
+ * entry, and return `to`; a value that is too long is truncated. */
 static const char *as_typed(char to[VALUE_SHOWN], const json_t *v)
 {
     if (!v) return "not given";
@@ -114,8 +117,8 @@ static const char *as_typed(char to[VALUE_SHOWN], const json_t *v)
     return to;
 }
 
-/* Return the name of the first option in `a` that `b` does not have or has with another value, or
- * NULL if there is none. */
+/* Return the name of the first option in `a` that is missing in `b` or has a different value there,
+ * or NULL if there is no such option. */
 static const char *first_difference(json_t *a, const json_t *b)
 {
     const char *key;
@@ -124,13 +127,13 @@ static const char *first_difference(json_t *a, const json_t *b)
     return NULL;
 }
 
-/* Return an error if the options of the set in the output folder (JSON object `a`) differ from
- * those of this run (`b`). */
+/* Return an error if `a`, the options of the set in the output folder, and `b`, the options of this
+ * run, differ. Both are JSON objects. */
 static int compare_objects(const char *out, json_t *a, json_t *b, sgt_error *err)
 {
     char had[VALUE_SHOWN] = {0}, has[VALUE_SHOWN] = {0}, option[64];
     const json_t *x = json_object_get(a, "shards"), *y = json_object_get(b, "shards");
-    /* compare the layout first, because the other options depend on it */
+    /* compare the layout first, because a different layout has different other options */
     const char *key = (x || y) && !json_equal(x, y) ? "shards" : first_difference(b, a);
     if (!key) key = first_difference(a, b);
     if (!key) return SGT_OK;
@@ -166,8 +169,8 @@ static int compare_vocabulary(const char *out, uint64_t made, const sgt_vocab *v
 
 /* ---- inputs ---- */
 
-/* Return an error that tells how `line`, from the earlier run's input list, differs from input i of
- * the corpus. `line` is NULL if the list ends before this input. */
+/* Return an error that says how input i of the corpus differs from `line`, the corresponding line
+ * of the list of inputs that the earlier run wrote. `line` is NULL if that list has fewer lines. */
 static int other_input(const char *out, const char *line, const sgt_corpus *c, size_t i,
                        sgt_error *err)
 {
@@ -195,22 +198,24 @@ static int other_input(const char *out, const char *line, const sgt_corpus *c, s
     return rc;
 }
 
-/* What an earlier run recorded about its inputs, to find out if they are unchanged (feed.h). */
+/* Records that an earlier run made of its inputs; they show if an input has changed since then
+ * (feed.h). */
 typedef struct known {
-    /* list with one line per input: inputs.jsonl if the run is resumed, or sources.jsonl if its set
-     * is complete */
+    /* list with one line per input: inputs.jsonl if the earlier run is to be resumed, or
+     * sources.jsonl if its set is complete */
     FILE *list;
-    /* the part of sources.jsonl that the interrupted run has written; NULL if there is none */
+    /* the lines of sources.jsonl that the interrupted run has written so far; NULL if it has
+     * written none */
     FILE *sources;
-    /* position at which the earlier run was interrupted; NULL if its set is complete */
+    /* checkpoint of the earlier run if it was interrupted; NULL if its set is complete */
     const sgt_checkpoint *now;
-    /* buffer of SGT_CORPUS_LINE bytes with what the earlier run recorded about the current input,
-     * including a hash if that run read the input to its end */
+    /* buffer of SGT_CORPUS_LINE bytes for the line about the current input; if the earlier run read
+     * this input to its end, the line has a hash of its content */
     char *line;
 } known;
 
-/* Read the next line that describes an input file into `line`, a buffer of SGT_CORPUS_LINE bytes.
- * At the end of the list, set it to "". */
+/* Read lines from f until one describes an input file and not a document, and store this line in
+ * the buffer `line` of SGT_CORPUS_LINE bytes. At the end of the list, or if f is NULL, store "". */
 static void next_line(char *line, FILE *f)
 {
     do
@@ -218,9 +223,8 @@ static void next_line(char *line, FILE *f)
     while (*line && sgt_corpus_is_document(line));
 }
 
-/* Return an error if input i has changed within the bytes that the earlier run has read. If that
- * run was interrupted in the input, these are only the bytes before the position that it had
- * reached. */
+/* Return an error if the content of input i has changed since the earlier run read it. If that run
+ * was interrupted in this input, compare only the bytes before the position that it had reached. */
 static int compare_bytes(const sgt_out_request *r, const known *k, size_t i, sgt_error *err)
 {
     static const char key[] = "\"xxh3\": \"";
@@ -229,8 +233,8 @@ static int compare_bytes(const sgt_out_request *r, const known *k, size_t i, sgt
     const int read = !k->now || i < k->now->file;
     uint64_t hash = 0;
     if (read && !at) return other_input(r->path, "", r->corpus, i, err);
-    /* there is nothing to compare: the earlier run has not read this input, or each rank compares
-     * it when it resumes its own part */
+    /* nothing to compare here: either the earlier run has not read this input, or its journal has
+     * no hash because each rank compares the input when it resumes its own part */
     if (!read && (i > k->now->file || !k->now->hashed)) return SGT_OK;
     const uint64_t was = read ? strtoull(at + sizeof key - 1, NULL, 16) : k->now->hash;
     const int rc =
@@ -242,7 +246,8 @@ static int compare_bytes(const sgt_out_request *r, const known *k, size_t i, sgt
         r->path, f->path);
 }
 
-/* Compare input i of the corpus with what is recorded about it in the next line of each list. */
+/* Read the next line of each list, and compare the description of input i in it with input i of the
+ * corpus. */
 static int compare_input(const sgt_out_request *r, known *k, size_t i, sgt_error *err)
 {
     const sgt_corpus *c = r->corpus;
@@ -261,7 +266,7 @@ static int compare_input(const sgt_out_request *r, known *k, size_t i, sgt_error
     return rc;
 }
 
-/* Open the file `name` in `folder` for reading lines, as *f. */
+/* Open the file `name` in `folder`, to be read line by line, as *f. */
 static int open_list(FILE **f, const char *folder, const char *name, sgt_error *err)
 {
     char path[SGT_PATH];
@@ -270,8 +275,8 @@ static int open_list(FILE **f, const char *folder, const char *name, sgt_error *
     return rc < 0 ? sgt_fail(err, rc, "%s (--force starts over)", why.text) : SGT_OK;
 }
 
-/* Write `work`/inputs.jsonl, which has a line for each input. If the run is resumed later, the
- * lines show if an input has changed (feed.h). */
+/* Write inputs.jsonl into `work`, with one line per input. A later run that resumes this one
+ * compares its inputs with these lines. */
 static int write_inputs(const char *work, const sgt_corpus *c, sgt_error *err)
 {
     char path[SGT_PATH], *text = NULL;
@@ -296,8 +301,8 @@ int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, const s
     known k = {.now = now, .line = malloc(SGT_CORPUS_LINE)};
     if (!k.line) return sgt_fail_memory(err, folder);
     int rc = open_list(&k.list, folder, now ? "inputs.jsonl" : "sources.jsonl", err);
-    /* look for sources.jsonl in the output folder, too: the earlier run may have moved it there
-     * before it was killed */
+    /* if .work has no sources.jsonl, open the one in the output folder: the earlier run may have
+     * moved it there before it was killed */
     if (!rc && now && now->sources)
         rc = open_list(&k.sources, has_file(folder, "sources.jsonl") ? folder : r->path,
                        "sources.jsonl", err);
@@ -312,9 +317,9 @@ int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, const s
 
 /* ---- OUT as a whole ---- */
 
-/* Return an error if a file of shard s does not have the size that the manifest m implies. In
- * layouts other than sgt's, the file of tokens has no header. The index is either missing or
- * Megatron-LM's, with 20 bytes per document. */
+/* Return an error if a file of shard s does not have the size that follows from the counts in the
+ * manifest m. In layouts other than sgt's, the token file has no header, and a document index
+ * exists only for Megatron-LM, with 20 bytes per document. */
 static int check_shard(const char *out, const sgt_manifest *m, const sgt_manifest_shard *s,
                        sgt_error *err)
 {
@@ -326,10 +331,11 @@ static int check_shard(const char *out, const sgt_manifest *m, const sgt_manifes
     return rc || m->raw ? rc : check_size(out, idx, index, 0, err);
 }
 
-/* Return 1 if the output folder holds a complete set for the same request, or 0 if it has no
- * manifest. Return a negative SGT_E* in these cases:
- * - the options, the vocabulary, or the paths, sizes or bytes (feed.h) of the inputs differ;
- * - standard input is read, which cannot be compared;
+/* Return 1 if the output folder holds a complete set that was made for the same request, or 0 if
+ * the folder has no manifest. Return a negative SGT_E* in these cases:
+ * - the set was made with a different vocabulary or different options;
+ * - the set was made from inputs with different paths, sizes or contents (feed.h);
+ * - the request reads standard input, which cannot be compared with earlier input;
  * - the set is damaged. */
 static int is_complete(const sgt_out_request *r, sgt_error *err)
 {
@@ -350,8 +356,8 @@ static int is_complete(const sgt_out_request *r, sgt_error *err)
     return rc < 0 ? rc : 1;
 }
 
-/* Return an error if the journal's values are impossible for these inputs and options. They may be
- * wrong because someone has changed the file. */
+/* Return an error if the journal has values that are impossible for these inputs and options, for
+ * example because someone has edited the journal. */
 static int check_journal(const sgt_journal *j, const sgt_out_request *r, sgt_error *err)
 {
     const sgt_corpus_file *f =
@@ -367,12 +373,13 @@ static int check_journal(const sgt_journal *j, const sgt_out_request *r, sgt_err
                  : sgt_fail(err, SGT_EFORMAT, "%s: damaged (--force starts over)", j->path);
 }
 
-/* Compare this request with that of the earlier run that left the journal `j` in `work`. The result
- * is
+/* Compare this request with the request of the earlier run that left the journal `j` in `work`. The
+ * result is
  *
- *   1    they are the same
- *   0    the journal has no checkpoint, or standard input is read < 0  an error (SGT_E*), such as
- *     that they differ */
+ *   1    the requests are the same
+ *   0    they were not compared: there is no journal, it has no checkpoint, or the request
+ *        reads standard input
+ *   < 0  an error (SGT_E*): for example, the requests differ */
 static int compare_run(const sgt_journal *j, const sgt_out_request *r, const char *work,
                        sgt_error *err)
 {
@@ -386,25 +393,27 @@ static int compare_run(const sgt_journal *j, const sgt_out_request *r, const cha
     return rc < 0 ? rc : !r->corpus->stream;
 }
 
-/* Decide if the run that left the journal `j` (NULL: none) in `work` can be resumed. The result is
+/* Decide if the run that left the journal `j` in `work` can be resumed. `j` is NULL if there is no
+ * journal. The result is
  *
  *   1    the run can be resumed
- *   0    start over: nothing is worth keeping, or standard input is read
+ *   0    start over: there are no complete shards or parts to keep, or the request reads
+ *        standard input
  *   < 0  an error (SGT_E*): `work` has complete shards or parts of a different request */
 static int may_resume(const sgt_journal *j, const sgt_out_request *r, const char *work,
                       sgt_error *err)
 {
     int rc = compare_run(j, r, work, err);
-    /* if neither a complete shard nor the part of any rank exists, starting over loses no work, so
-     * do not fail */
+    /* if neither a complete shard nor a rank's part exists, starting over loses no work: do so
+     * instead of returning the error */
     return rc < 0 && j && sgt_journal_empty(j) && !has_rank(work, "part-") ? 0 : rc;
 }
 
 /* ---- names ---- */
 
-/* Return 1 if the file `name` in the output folder is left from an earlier set and must be removed.
- * Its name must be one that complete sets have. It must not belong to a shard that the journal
- * `ctx` (NULL: no journal) counts as complete. */
+/* Return 1 if the file `name` in the output folder belongs to an earlier set and must be removed,
+ * else 0. This is the case if complete sets have a file of this name, unless it belongs to a shard
+ * that the journal `ctx` counts as complete. `ctx` is NULL if there is no journal. */
 static int stale_in_out(const char *name, const void *ctx)
 {
     const sgt_journal *j = ctx;
@@ -415,7 +424,7 @@ static int stale_in_out(const char *name, const void *ctx)
     return sgt_writer_reads_name(name, &split, &index) && !(j && index < j->now.shards[split]);
 }
 
-/* Remove everything in .work except the lock and the owner file. */
+/* Remove everything in the folder .work except its lock and its owner file. */
 static int empty_work(const char *work, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -433,46 +442,47 @@ static int empty_work(const char *work, sgt_error *err)
 
 /* ---- the lock ---- */
 
-/* Return 1 if .work holds anything besides the lock and the owner file. */
+/* Return 1 if .work has entries other than the lock and the owner file, else 0. */
 static int holds_work(const char *work)
 {
     return sgt_out_holds_other_than(work, guards, COUNT(guards));
 }
 
-/* Create the output folder and .work in it, unless they exist. .work must not be a symbolic link.
- * Cleaning up would delete files somewhere else, and with a link that leads nowhere, this process
- * would wait forever. */
+/* Create the output folder and the folder .work in it, unless they exist. Return an error if .work
+ * is a symbolic link: removing its contents later would delete files in another folder, and if the
+ * link leads nowhere, this process would wait forever. */
 static int make_work(const char *out, const char *work, sgt_error *err)
 {
     struct stat st;
     int tries = 0;
-    /* repeat, because a rank without inputs may remove the output folder before .work is created in
-     * it */
+    /* Repeat this, because a rank that has no inputs may remove the output folder before .work is
+     * created in it. */
     do {
         const int rc = sgt_make_folders(out, err);
         if (rc < 0) return rc;
-        /* Flush the entry of .work to disk. If a crash lost .work with its journal, nothing would
-         * show that the shards in the output folder are incomplete. */
+        /* Flush the folder that contains .work to disk. If a crash lost .work and the journal in
+         * it, nothing would show that the shards in the output folder are incomplete. */
         if (mkdir(work, 0777) == 0) return sgt_sync_parent(work, err);
     } while (errno == ENOENT && tries++ < MOST_TRIES);
     if (errno != EEXIST) return sgt_fail_errno(err, "%s: cannot create this folder", work);
     if (lstat(work, &st) == 0 && !S_ISDIR(st.st_mode))
         return sgt_fail(err, SGT_EIO, "%s: is not a folder (remove it, or name another OUT)", work);
-    /* Accept an existing .work if it contains something that only sgt creates: a lock, an owner
-     * file, or a rank's owner file or part. Otherwise it must be empty, because everything in .work
-     * is removed in the end. (If the last rank has just removed lock and owner file, a rank that
-     * has begun shows only its own owner file.) */
+    /* Accept an existing .work if it is empty or has an entry that only sgt creates: a lock, an
+     * owner file, a rank's owner file, or a rank's part. Otherwise, return an error, because
+     * everything in .work will be removed. (A rank's owner file can be the only such entry, if
+     * another rank has just removed the lock and the owner file.) */
     if (!has_file(work, "lock") && !has_file(work, "owner") && !has_rank(work, "owner-") &&
         !has_rank(work, "part-") && holds_work(work))
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: holds files that sgt did not create (move them, or name another OUT)",
                         work);
-    /* .work is a folder, or a run that has just ended removed it, which the caller checks */
+    /* .work is a folder now, unless a run that has just ended has removed it; the caller checks
+     * this */
     return SGT_OK;
 }
 
 /* Lock OUT/.work for this process. Return 1 if another run holds the lock. A run that ends removes
- * the lock and .work: check after locking that both still exist, and retry if not. */
+ * the lock and .work, so after locking, check that both still exist; otherwise, try again. */
 static int lock_work(sgt_out *o, sgt_error *err)
 {
     int rc;
@@ -484,8 +494,8 @@ static int lock_work(sgt_out *o, sgt_error *err)
     return rc;
 }
 
-/* Return an error that says that another run is using the output folder or, if `rank` is set, that
- * another process is running as the same rank. */
+/* Return an error that says that another run is using the output folder. If `rank` is 1 and
+ * this rank is not rank 0, it also says that the other run has the same rank. */
 static int at_work(const sgt_out_request *r, int rank, sgt_error *err)
 {
     return sgt_fail(err, SGT_EIO, "%s: another %s this folder%s (wait until it ends)", r->path,
@@ -493,34 +503,33 @@ static int at_work(const sgt_out_request *r, int rank, sgt_error *err)
                     rank && r->rank ? " as this rank" : "");
 }
 
-/* Remove .work and everything in it. Hold the lock until it is the only file left. */
+/* Remove .work with its contents. Keep the lock until all other files are removed. */
 static void remove_work(sgt_out *o)
 {
     char path[SGT_PATH];
-    /* if this run no longer owns the folder, or .work cannot be emptied, leave .work to the next
-     * run */
+    /* leave .work to the next run if this run no longer owns the folder or cannot empty .work */
     if (sgt_out_check(o, NULL) < 0 || empty_work(o->work, NULL) < 0) return;
     unlink(sgt_path(path, o->work, "owner"));
-    /* after this, another run may create a new lock and claim the folder */
+    /* once the lock is removed, another run may create a new one and claim the folder */
     unlink(sgt_path(path, o->work, "lock"));
-    /* rmdir fails, as it should, if another run has just created a lock in .work */
+    /* if another run has just created a lock in .work, rmdir fails, as it should */
     rmdir(o->work);
     sgt_owner_leave(&o->owner);
 }
 
 /* ---- claiming ---- */
 
-/* Return an error if this request may not use the output folder at all. The folder is not
- * changed. */
+/* Return an error if this request must not use the output folder, because it is not a folder or
+ * holds files that the request must not replace. Nothing is changed. */
 static int check_folder(const sgt_out_request *r, sgt_error *err)
 {
     struct stat st;
-    /* Entries with which the folder still counts as empty. Another rank may be creating .work right
-     * now. */
+    /* names of entries that a folder may have and still count as empty; another rank may be
+     * creating .work at this moment */
     static const char *const harmless[] = {"lost+found", ".work"};
-    /* Files that show that the folder holds a set. The last two are looked for only if the request
-     * has no corpus. Such a request would add its files to these shards, even if no journal or
-     * manifest lists them. */
+    /* Files whose existence shows that the folder holds a set. The shards at the end of the list
+     * are looked for only if the request has no corpus: such a request would otherwise add its
+     * files to these shards, which may be in the folder without a journal or manifest. */
     static const char *const of_a_set[] = {"manifest.json", ".work/journal", "train_000000.bin",
                                            "val_000000.bin"};
     int taken = 0;
@@ -532,8 +541,8 @@ static int check_folder(const sgt_out_request *r, sgt_error *err)
         return sgt_fail(err, SGT_EIO, "%s: OUT is a file, not a folder (name another OUT)",
                         r->path);
     if (r->force || (r->corpus ? taken : !taken && has_file(r->path, ".work")))
-        /* accept the folder: with `force`, it may be overwritten, and otherwise its files are from
-         * an earlier request of the same kind */
+        /* accept the folder: either `force` allows overwriting it, or its files are from an earlier
+         * request of the same kind */
         return SGT_OK;
     if (taken)
         return sgt_fail(
@@ -555,17 +564,17 @@ static int remove_file(const char *folder, const char *name, sgt_error *err)
     return sgt_fail_errno(err, "%s: cannot remove", path);
 }
 
-/* Remove the files of a set whose layout is not sgt's from the output folder. Only the manifest of
- * that set names them. It is in `folder`: the output folder or, if no file has been moved out of
- * .work yet (export.h), .work. The manifest itself is kept, so that another call can finish if this
- * one is killed. Without the files that it lists, the set does not count as complete. */
+/* If a set has another layout than sgt's, remove its files from the output folder `out`. The names
+ * of these files are only in the set's manifest, in `folder`: this is `out` or, if the set's files
+ * have not all been moved out of .work yet (export.h), .work. The manifest is kept, so that a later
+ * call can finish if this one is killed. A set without its files does not count as complete. */
 static int remove_listed(const char *out, const char *folder, sgt_error *err)
 {
     sgt_manifest m = {0};
     char idx[64];
     int rc = has_file(folder, "manifest.json") ? sgt_manifest_read(&m, folder, err) : 0;
-    /* a damaged manifest counts as one that lists no files, but a read error is reported, because a
-     * later call may succeed */
+    /* treat a damaged manifest as one that lists no files, but return read errors, because a later
+     * call may succeed in reading it */
     if (rc != SGT_ENOMEM && rc != SGT_EIO) rc = SGT_OK;
     for (size_t i = 0; i < m.count && m.foreign && !rc; i++) {
         sgt_writer_index_name(idx, m.shards[i].file);
@@ -576,7 +585,7 @@ static int remove_listed(const char *out, const char *folder, sgt_error *err)
     return rc;
 }
 
-/* Remove what an earlier run has left and this run does not resume: files of another layout in the
+/* Remove the files of an earlier run that will not be resumed: files of another layout in the
  * output folder, and everything in .work. */
 static int remove_begun(const sgt_out *o, sgt_error *err)
 {
@@ -594,7 +603,7 @@ int sgt_out_clear(const sgt_out *o, sgt_error *err)
 }
 
 /* Start a new set instead of resuming an earlier run. The earlier run's files are removed from the
- * output folder once the new journal exists, because no journal describes them any more. */
+ * output folder after the new journal has been created, which does not count any of them. */
 static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc;
@@ -605,21 +614,22 @@ static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
                                  r->journal_options ? r->journal_options : r->options, err)) < 0 ||
         (rc = sgt_out_clear(o, err)) < 0 || (rc = sgt_make_folders(o->shards, err)) < 0)
         return rc;
-    /* If there are parts, commit a checkpoint without any shard. Without a checkpoint, a later run
-     * would start over, although the output folder holds no old files any more. */
+    /* If there are parts, write a checkpoint that counts no shards. A journal without a checkpoint
+     * would make a later run start over and remove the parts. */
     return r->journal_options ? sgt_journal_commit(o->journal, &o->journal->now, err) : SGT_OK;
 }
 
-/* If an earlier run, while completing the set, moved the file `name` to the output folder, move it
- * back to .work, so that this run can continue it. */
+/* Move the file `name` from the output folder back to .work, so that this run can continue writing
+ * it. An earlier run may have moved it to the output folder while completing the set. */
 static int move_back(const sgt_out *o, const char *name, sgt_error *err)
 {
     if (has_file(o->work, name) || !has_file(o->path, name)) return SGT_OK;
     return sgt_move(o->path, o->work, name, name, NULL, err);
 }
 
-/* Return an error if a file of the unfinished shard is shorter than the journal says. It may be
- * longer, because the run may have written more after the checkpoint. */
+/* Return an error if a file of the unfinished shard of a split is shorter than the journal says.
+ * The file may be longer, because the earlier run may have written more after its last
+ * checkpoint. */
 static int check_begun(const sgt_out *o, int split, const char *suffix, uint64_t bytes,
                        sgt_error *err)
 {
@@ -629,8 +639,9 @@ static int check_begun(const sgt_out *o, int split, const char *suffix, uint64_t
     return check_size(o->work, name, bytes, 1, err);
 }
 
-/* Resume a split. First, move the complete shards that the journal counts to o->shards, unless they
- * are there, and check their sizes. Then check the files of the unfinished shard. */
+/* Prepare a split for resuming. Move the complete shards that the journal counts to o->shards,
+ * unless they are already there, and check the files of these shards and of the unfinished
+ * shard. */
 static int go_on_with_split(const sgt_out *o, int split, sgt_error *err)
 {
     const sgt_checkpoint *now = &o->journal->now;
@@ -647,8 +658,8 @@ static int go_on_with_split(const sgt_out *o, int split, sgt_error *err)
     return rc ? rc : check_begun(o, split, "idx.tmp", 8 * now->documents[split], err);
 }
 
-/* Resume an earlier run: restore the state that its journal describes, and remove all other files
- * of a set from the output folder and from o->shards. */
+/* Resume an earlier run at the state that its journal describes. Remove all other files of a set
+ * from the output folder and from o->shards. */
 static int go_on(sgt_out *o, sgt_error *err)
 {
     const sgt_journal *j = o->journal;
@@ -662,8 +673,8 @@ static int go_on(sgt_out *o, sgt_error *err)
     return rc;
 }
 
-/* If the set is already complete, return 1. Otherwise resume an earlier run if possible, else start
- * over, and return 0. The caller holds the lock. */
+/* If the set is already complete, return 1. Otherwise, resume an earlier run or, if that is
+ * impossible, start over; then return 0. The caller must hold the lock. */
 static int resume_or_start(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     char path[SGT_PATH];
@@ -671,24 +682,24 @@ static int resume_or_start(sgt_out *o, const sgt_out_request *r, sgt_error *err)
         return start_over(o, r, err);
     int rc = is_complete(r, err);
     if (rc == 1) {
-        /* an earlier run completed the set, but was killed before it removed .work */
+        /* an earlier run completed the set, but was killed before it could remove .work */
         remove_work(o);
         return 1;
     }
     if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
         rc = may_resume(o->journal, r, o->work, err);
-    /* If there are parts, each rank resumes its part by the part's journal, so only the shared
-     * files are handled here: the shuffled documents and the list of duplicates. With `force`,
-     * remove them, because they may be damaged. */
+    /* If there are parts, each rank uses its part's own journal to resume the part. Only the files
+     * that the ranks share (copies of documents for shuffling, and the list of duplicates) remain
+     * to be handled here. With `force`, remove them, because they may be damaged. */
     if (rc == 1 && r->journal_options)
         return r->force ? sgt_remove_tree(sgt_path(path, o->work, SGT_OUT_SORTING), err) : SGT_OK;
     if (rc == 1 && (rc = go_on(o, err)) == 0) return SGT_OK;
     return rc < 0 && !r->force ? rc : start_over(o, r, err);
 }
 
-/* Return 1 if another rank that shares the output folder is running, else 0. The call may wait to
- * find out if a rank is still alive (owner.h). If `who` is NULL, it does not wait, and may also
- * return 1 for a rank that has died. */
+/* Return 1 if another rank that shares the output folder is running, else 0. It can take some time
+ * to find out if a rank is still alive (owner.h). If `who` is NULL, the call does not wait for
+ * this, and may also return 1 if a rank has died. */
 static int find_sharer(const sgt_out *o, sgt_claimant *who, sgt_error *err)
 {
     char path[SGT_PATH];
@@ -702,8 +713,8 @@ static int find_sharer(const sgt_out *o, sgt_claimant *who, sgt_error *err)
     return rc;
 }
 
-/* Fill in *o, and check everything that can be checked without the lock. Return 1 if the set is
- * complete. In this case, nothing has been written, because the output folder may be read-only. */
+/* Fill in *o, and make all checks that do not need the lock. If the set is complete, return 1
+ * without having written anything, because the output folder may be read-only. */
 static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     struct stat st;
@@ -738,13 +749,13 @@ static int wait_a_turn(const sgt_out_request *r, sgt_error *err)
     return sgt_stopped(r->stop) ? sgt_fail(err, SGT_ESTOPPED, "stopped") : SGT_OK;
 }
 
-/* Decide if this rank can join the ranks that are running. It can if they make the same set. The
- * result is
+/* Decide if this rank can join the ranks that are running, which requires that they make the same
+ * set. The result is
  *
- *   0           it can join them
+ *   0           this rank can join them
  *   1           the set is already complete
- *   NOT_JOINED  there is no journal with which to compare the request or, with `force`, the ranks
- *               make a different set
+ *   NOT_JOINED  this rank's request cannot be compared with theirs, because there is no usable
+ *               journal, or with `force`, the requests differ
  *   < 0         an error (SGT_E*) */
 static int check_joined(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
@@ -758,14 +769,14 @@ static int check_joined(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     return NOT_JOINED;
 }
 
-/* In a locked output folder, join the ranks that are already running. If there are none, resume an
- * earlier run or start over. */
+/* Set up the output folder, which this rank has locked. If other ranks are running, join them.
+ * Otherwise, resume an earlier run or start over. */
 static int set_up(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc = find_sharer(o, NULL, err);
     if (rc == 1) {
-        /* another rank may have created .work after approach() looked for it, so it is not ours to
-         * remove */
+        /* do not remove .work later: another rank may have created it after approach() looked for
+         * it */
         o->had_work = 1;
         if (r->journal_options && (rc = check_joined(o, r, err)) != NOT_JOINED) return rc;
         rc = find_sharer(o, &o->who, err);
@@ -785,8 +796,8 @@ int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     int rc = approach(o, r, err);
     snprintf(name, sizeof name, "owner-%06" PRIu32, r->rank);
     sgt_path(own, o->work, "%s", name);
-    /* Check the owner file to see if a process already runs as this rank. This may take a minute,
-     * so do it before locking; other ranks wait for the lock. */
+    /* Check the owner file to find out if a process is already running as this rank. This may take
+     * a minute, so it is done before locking, because other ranks wait for the lock. */
     if (!rc && shared && (rc = sgt_owner_lives(own, &o->who, err)) == 1) rc = at_work(r, 1, err);
     for (int turn = 0; !rc && (rc = lock_work(o, err)) == 1; turn++)
         rc = shared && turn < WAIT_TURNS ? wait_a_turn(r, err) : at_work(r, 0, err);
@@ -835,9 +846,9 @@ void sgt_out_leave(sgt_out *o)
     sgt_out_release(o, !untouched);
 }
 
-/* Move a file of a shard from .work to o->shards, unless an earlier call has moved it. Rename it
- * without checking first that it exists: some file systems wrongly report that a file is missing,
- * and the set would then be completed without it. */
+/* Move a file of a shard from .work to o->shards, unless an earlier call has moved it. The file is
+ * renamed without a check if it exists, because some file systems wrongly report that a file is
+ * missing; the set would then be completed without it. */
 static int move_if_there(const sgt_out *o, const char *name, sgt_error *err)
 {
     char temporary[80];
@@ -901,8 +912,8 @@ int sgt_out_list_shards(const sgt_out *o, const uint64_t shards[SGT_SPLITS], sgt
 
 int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_error *err)
 {
-    /* Each name with an odd index is the name of an optional file: only layouts other than sgt's
-     * have tokenizer_config.json, and only a rank's part has documents.sgt. */
+    /* The files at odd indices are optional: only layouts other than sgt's have
+     * tokenizer_config.json, and only the set of a rank's part has documents.sgt. */
     static const char *const names[] = {"tokenizer.json", SGT_TOKENIZER_CONFIG, "sources.jsonl",
                                         SGT_DEDUP_FILE};
     char path[SGT_PATH], *text = NULL;
@@ -916,8 +927,8 @@ int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_e
     for (size_t i = 0; i < COUNT(names) && !rc; i++)
         rc = sgt_move(o->work, o->path, names[i], names[i], i % 2 ? &none : NULL, err);
     if (!rc) rc = sgt_manifest_write(m, o->work, err);
-    /* Flush all other files before the manifest, because its existence means that the set is
-     * complete. */
+    /* Flush all other files before manifest.json is moved, because a folder with a manifest counts
+     * as complete. */
     if (!rc) rc = sgt_sync_folder(o->path, err);
     if (!rc) rc = sgt_move(o->work, o->path, "manifest.json", "manifest.json", NULL, err);
     if (!rc) rc = sgt_sync_folder(o->path, err);

@@ -1,15 +1,16 @@
 /* record.c: writes encoded units to disk, with checkpoints from which a killed run resumes.
  *
- * A checkpoint is taken when a shard is full, which may be in the middle of a part of a document
- * (input/feed.h). All its counts then refer to the beginning of the part, and `skip` is the number
- * of the part's tokens that are already written. A later run encodes from the part's first byte and
- * skips these tokens. The part's tokens are the same then, because parts are cut where no token
- * crosses the cut.
+ * A checkpoint is written when a shard is full, which can happen in the middle of a part of a
+ * document (parts are the sections that feed.h cuts long documents into). The checkpoint then has
+ * the position of the first byte of this part, and `skip` is the number of the part's tokens that
+ * are already written. A later run encodes the part from its first byte and skips these tokens. The
+ * part is encoded to the same tokens again, because parts are cut only where no token crosses the
+ * cut.
  *
- * If document records are written (dedup.h), a run cannot resume in the middle of a document, so
- * all counts refer to the beginning of the document instead. If <|endoftext|> begins several
- * documents in one line or row, these documents have the same offset, and the counts refer to the
- * first of them. */
+ * If document records are written (dedup.h), a run cannot resume in the middle of a document,
+ * because a record has a hash of the entire document. The checkpoint then has the position of the
+ * beginning of the document. If <|endoftext|> splits one line or row into several documents, they
+ * have the same offset, and the checkpoint has the position of the first of them. */
 #include "tokenize/out/record.h"
 
 #include <assert.h>
@@ -26,21 +27,21 @@
 #include "tokenize/out/writer.h"
 #include "tokenize/pipeline.h"
 
-/* number of document records that fit into the write buffer */
+/* number of document records (sgt_dedup_record) for which the write buffer has room */
 #define RECORDS 2048
 #define SOURCES_BUFFER ((size_t)1 << 16) /* size in bytes of the write buffer for sources.jsonl */
 
-/* ---- documents.sgt: a record of each document, appended when the document ends ---- */
+/* ---- documents.sgt ---- */
 
 typedef struct digests {
     sgt_sink file;
-    /* running hash of the current document's text, used if the document has several parts; NULL if
-     * no document records are written */
+    /* running hash of the text of the current document, for documents that have several parts; NULL
+     * if no document records are written */
     XXH3_state_t *hash;
     uint64_t length;
 } digests;
 
-/* Open a file in .work for appending. Keep its first `bytes` bytes, and cut off anything after
+/* Open the file `name` in .work for appending. Keep its first `bytes` bytes, and truncate it after
  * them. */
 static int open_sink(sgt_sink *s, size_t size, const sgt_out *o, const char *name, uint64_t bytes,
                      sgt_error *err)
@@ -50,8 +51,9 @@ static int open_sink(sgt_sink *s, size_t size, const sgt_out *o, const char *nam
     return rc < 0 ? rc : sgt_sink_cut(s, bytes, err);
 }
 
-/* Add the text of a part of a document to the document's hash. After the last part, append the
- * document's record. first: 1 if this is the document's first part; last: 1 if it is the last. */
+/* Add n bytes of text, a part of a document, to the hash of the document. `first` is 1 if this is
+ * the document's first part, else 0; `last` is 1 if it is the document's last part, else 0. After
+ * the last part, append the document's record to the file. */
 static int add_digest(digests *d, const void *text, size_t n, int first, int last, int split,
                       sgt_error *err)
 {
@@ -79,22 +81,23 @@ struct sgt_record {
     sgt_writer *writers[SGT_SPLITS];
     sgt_sink sources;
     sgt_checkpoint now;
-    uint64_t tokens; /* number of tokens recorded so far in both splits; used to show progress */
-    /* total size on disk, in bytes, of the input files that have been recorded completely */
+    uint64_t tokens; /* number of tokens in both splits so far, for a progress display */
+    /* total size on disk, in bytes, of the input files that are completely recorded */
     uint64_t done;
-    /* number of bytes that were read so far from the current input file on disk */
+    /* number of bytes that have been read from the current input file on disk so far */
     uint64_t reading;
     digests digests;
-    /* Value of `now` at the start of the current document. If the document's line or row holds
-     * several documents, it is the value at the start of the first of them: a run can resume only
-     * at the start of a line or row. */
+    /* Value of `now` at the start of the current document. If the document's line or row contains
+     * several documents, `begun` is the value at the start of the first of them, because a run can
+     * resume only at the start of a line or row. */
     sgt_checkpoint begun;
-    /* number of tokens in the parts that were recorded completely since `begun` */
+    /* number of tokens in the parts that have been completely recorded since `begun` was set */
     uint64_t begun_tokens;
-    /* 1 while recording a document, or a line that holds several documents; 0 between documents */
+    /* 1 in the middle of a document, or of a line or row that contains several documents; otherwise
+     * 0 */
     int inside;
-    /* reader of the Parquet columns for --keep-fields; NULL unless the current input file is
-     * Parquet */
+    /* reader of the columns that --keep-fields names; NULL unless the current input file is a
+     * Parquet file */
     sgt_kept_rows *kept_rows;
 };
 
@@ -151,11 +154,11 @@ uint64_t sgt_record_bytes(const sgt_record *r) { return r->now.all_bytes; }
 uint64_t sgt_record_read(const sgt_record *r) { return r->done + r->reading; }
 uint64_t sgt_record_tokens(const sgt_record *r) { return r->tokens; }
 
-/* Return the checkpoint from which a later run must resume. */
+/* Return the checkpoint that a later run must resume from if this run is killed now. */
 static sgt_checkpoint resume_point(const sgt_record *r)
 {
-    /* 1 if the current document's line or row has not ended: the offset is still that of the line
-     * or row, which all its documents share */
+    /* 1 if the line or row of the current document has not ended; in that case, the current offset
+     * is still the offset at which the line or row begins */
     const int line = r->now.file == r->begun.file && r->now.offset == r->begun.offset;
     if (!r->inside || !(r->digests.hash || line)) return r->now;
     sgt_checkpoint at = r->begun;
@@ -166,9 +169,9 @@ static sgt_checkpoint resume_point(const sgt_record *r)
     return at;
 }
 
-/* Flush everything to disk, commit the position to the journal, and then move the complete shards
- * to the output folder. If the run is killed before they are moved, the next run moves them.
- * finish: 1 to also complete the shards that are not full. */
+/* Flush all files to disk, write a checkpoint to the journal, and then move the shards that are now
+ * complete to the output folder. If the run is killed before it has moved them, the next run moves
+ * them. If `finish` is 1, also complete the shards that are not full. */
 static int checkpoint(sgt_record *r, int finish, sgt_error *err)
 {
     sgt_manifest_shard done[SGT_SPLITS] = {0};
@@ -202,9 +205,9 @@ static int write_source(sgt_record *r, const char *text, size_t n, sgt_error *er
     return sgt_sink_put(&r->sources, text, n, err);
 }
 
-/* Write the line of sources.jsonl for the document that begins with part p. It has the number of
- * the document's line or row, its split, and the fields that --keep-fields names. The document must
- * already be counted. */
+/* Write the line of sources.jsonl for the document that begins with part p. The line contains the
+ * number of the document's line or row, its split, and the fields that --keep-fields names.
+ * finish_part must have counted the part before. */
 static int record_fields(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_error *err)
 {
     const char *json;
@@ -222,8 +225,8 @@ static int record_fields(sgt_record *r, const sgt_part *p, const sgt_unit *u, sg
     return rc < 0 ? rc : write_source(r, "}\n", 2, err);
 }
 
-/* Write the line of sources.jsonl for the input file that has just ended. `hash` is the hash of its
- * stream. */
+/* Write the line of sources.jsonl for the current input file, whose end has been reached. `hash` is
+ * the hash of the file's stream (feed.h). */
 static int record_source(sgt_record *r, uint64_t hash, sgt_error *err)
 {
     const sgt_corpus_file *f = &r->corpus->files[r->now.file];
@@ -282,8 +285,8 @@ static void count_part(sgt_record *r, const sgt_part *p)
     r->reading = p->raw;
 }
 
-/* Count part p, whose ids are already written. Record what sources.jsonl keeps of its document, and
- * add its text to the hash for documents.sgt. */
+/* Count part p, whose ids have been written to the shards. Also write the document's line of
+ * sources.jsonl if --keep-fields requests it, and update the hash for documents.sgt. */
 static int finish_part(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -301,8 +304,8 @@ int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
     int rc = sgt_out_check(r->o, err);
     for (size_t i = 0; i < u->count && !rc; i++) {
         const sgt_part *p = &u->parts[i];
-        /* take the first row's index from the first part: if a Parquet file is divided among ranks,
-         * only the reader knows at which row a rank's range begins */
+        /* Take the index of the first row from the first part: if a Parquet file is divided among
+         * ranks, this rank may begin at a later row, which only the reader of the file knows */
         if (!r->now.offset && p->offset) r->now.offset = r->now.line = p->offset;
         assert(p->file == r->now.file && p->offset == r->now.offset);
         r->now.hashed = p->hashed;
@@ -325,8 +328,8 @@ int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
     return u->bad.why ? sgt_bad_line_fail(&u->bad, r->corpus, r->now.line + 1, err) : SGT_OK;
 }
 
-/* Return the positions of ill-formed UTF-8 in the journal as JSON text, [{"path": ..., "offset":
- * N}, ...]. The caller frees the text. */
+/* Return the positions of ill-formed UTF-8 that the journal lists, as JSON text: [{"path": ...,
+ * "offset": N}, ...]. The caller frees the text. If memory runs out, return NULL. */
 static char *invalid_places(const sgt_record *r)
 {
     const sgt_journal *j = r->o->journal;

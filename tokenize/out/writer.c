@@ -15,17 +15,18 @@
 #include "loader/shards/shard.h"
 
 #define ID_BUFFER ((size_t)1 << 19) /* bytes of the buffer for ids */
-/* number of document starts that fit into the write buffer of an .idx file */
+/* number of document starts for which the write buffer of an .idx file has room */
 #define START_BUFFER ((size_t)1 << 12)
 
 struct sgt_writer {
     sgt_writer_options o;
-    /* index: index of the current shard; tokens: number of tokens in it so far; documents: number
-     * of documents that start in it */
+    /* index: number of the current shard, counted from 0. tokens: number of tokens in the current
+     * shard so far. documents: number of documents that start in the current shard. */
     uint64_t index, tokens, documents;
     size_t width; /* bytes of an id */
-    /* output files. bin: file of the tokens; its hash covers only the tokens already written out of
-     * the buffer. idx: file of the document starts. */
+    /* Output files of the current shard. bin: file of the tokens, with a hash of those tokens that
+     * have been written from its buffer to the file. idx: file of the positions at which documents
+     * start. */
     sgt_sink bin, idx;
 };
 
@@ -64,8 +65,8 @@ int sgt_writer_reads_name(const char *name, int *split, uint64_t *index)
 int sgt_sink_open(sgt_sink *s, const char *folder, const char *name, int flags, sgt_error *err)
 {
     if (!s->buffer && !(s->buffer = malloc(s->size))) return sgt_fail_memory(err, folder);
-    /* sgt_file_open fails if `name` is a symbolic link. None is expected, because the folder is
-     * locked and no other process creates files in it. */
+    /* sgt_file_open fails if `name` is a symbolic link, which only another process could have
+     * created; none should, because this run has locked the folder */
     s->fd = sgt_file_open(sgt_path(s->path, folder, "%s", name), O_RDWR | flags, err);
     return s->fd < 0 ? s->fd : SGT_OK;
 }
@@ -74,8 +75,8 @@ int sgt_sink_flush(sgt_sink *s, sgt_error *err)
 {
     int rc = sgt_write_all(s->fd, s->buffer, s->used, s->path, err);
     if (rc < 0) return rc;
-    /* start writing to disk now and without waiting, so that a later fsync has less data to wait
-     * for; an error here is harmless */
+    /* start writing the file's pages to disk now, without waiting, so that a later fsync has less
+     * to write; an error is ignored, because the later fsync does everything that is necessary */
     (void)sync_file_range(s->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
     if (s->hash) XXH3_64bits_update(s->hash, s->buffer, s->used);
     s->used = 0;
@@ -104,7 +105,7 @@ int sgt_sink_sync(sgt_sink *s, sgt_error *err)
     return rc;
 }
 
-/* Close the file. Bytes still in the buffer are discarded. */
+/* Close the file, and discard the bytes that are still in the buffer. */
 static void close_sink(sgt_sink *s)
 {
     if (s->fd >= 0) close(s->fd);
@@ -141,10 +142,10 @@ static int open_file(sgt_writer *w, sgt_sink *s, const char *suffix, int flags, 
     return sgt_sink_open(s, w->o.work, name, flags, err);
 }
 
-/* Begin the next shard, unless the current one is already begun. */
+/* Create the files of the next shard, unless the current shard already has open files. */
 static int begin_shard(sgt_writer *w, sgt_error *err)
 {
-    /* placeholder, which the real header replaces when the shard is complete */
+    /* zeros in place of the header, which can only be written when the shard is complete */
     static const uint8_t no_header[SGT_SHARD_HEADER];
     int flags = O_CREAT | O_TRUNC, rc;
     if (w->bin.fd >= 0) return SGT_OK;
