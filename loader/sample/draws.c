@@ -1,5 +1,6 @@
-/* draws.c: the functions of draws.h with vector instructions of x86-64. AVX2 computes four rows per
- * vector, and AVX-512 eight. The build compiles this file once per level. */
+/* draws.c: the functions of draws.h with vector instructions of x86-64. The AVX2 version computes
+ * four rows per vector, and the AVX-512 version eight. The build compiles this file once for each
+ * of these levels. */
 #ifdef SGT_LEVEL
 #include <immintrin.h>
 #include <stdint.h>

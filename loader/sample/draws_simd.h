@@ -1,10 +1,11 @@
-/* draws_simd.h: the functions of draws.h, written for vectors of 64-bit lanes; in plain C, a vector
- * has one lane. The including file defines the type vec and four macros:
+/* draws_simd.h: the functions of draws.h, written for vectors of 64-bit lanes. (In plain C, a
+ * vector has a single lane.) The file that includes this header defines the type vec and four
+ * macros:
  * - LANES: number of lanes per vector
- * - MUL: multiplies the lower 32 bits of each lane. It ignores the upper 32 bits, which therefore
- *   need not be cleared
- * - REDUCE: x if x < m, else x - m
- * - SIDE: number of vectors computed side by side, so that the CPU can overlap their
+ * - MUL(x, y): product of the lower 32 bits of each lane of x and of y. The upper 32 bits are
+ *   ignored, so they need not be cleared
+ * - REDUCE(x, m): x if x < m, otherwise x - m
+ * - SIDE: number of vectors that are computed at the same time, so that the CPU can overlap their
  *   multiplications */
 #include <string.h>
 

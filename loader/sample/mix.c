@@ -1,4 +1,5 @@
-/* mix.c: compute the order of rows that mix.h defines. The names are those of the definition. */
+/* mix.c: compute the order of rows that mix.h defines. The names are those of the definition
+ * there. */
 #include "loader/sample/mix.h"
 
 #include <assert.h>
@@ -7,12 +8,12 @@
 
 #include "loader/base/philox.h"
 
-/* Values of draw's argument `purpose` (see sampler.h) for the random numbers of this file.
- * sampler.c uses different values, so that its random numbers are independent of these */
+/* Values of the argument `purpose` of draw (see sampler.h) for the random numbers of this file.
+ * They differ from the values in sampler.c, so that the random numbers of the two files are
+ * independent */
 enum { TURN = 7, SET = 8 };
 
-/* type of the product of a row index (below 2^64) and a sum of shares (below 2^63), which needs 127
- * bits */
+/* 128-bit integer, for the product of a row index (below 2^64) and a sum of shares (below 2^63) */
 __extension__ typedef unsigned __int128 wide;
 
 /* ---- shares ---- */
@@ -25,12 +26,12 @@ int sgt_mix_weight(double weight)
 /* Return the weight times 10^9, rounded to an integer. */
 static uint64_t billionths(double weight)
 {
-    /* Adding 0.5 and truncating rounds correctly here: the product is at most 10^15, and doubles of
-     * that size are 1/8 apart, so the sum is exact. */
+    /* Adding 0.5 and truncating rounds correctly here. The product is at most 10^15, where
+     * neighbouring doubles are 1/8 apart, so adding 0.5 is exact. */
     return (uint64_t)(weight * 1e9 + 0.5);
 }
 
-/* Return the greatest common divisor of a and b; if one of them is 0, return the other. */
+/* Return the greatest common divisor of a and b. If one of them is 0, return the other. */
 static uint64_t divisor_of(uint64_t a, uint64_t b)
 {
     while (b) {
@@ -73,7 +74,7 @@ int sgt_mix_init(sgt_mix *m, const sgt_loader_options *o, sgt_loader_set_info *s
         if (rc < 0) break;
         s->first = p->first_shard;
         p->windows_per_epoch = s->windows;
-        m->windows += s->windows; /* cannot overflow, since both terms are at most 2^63 */
+        m->windows += s->windows; /* cannot overflow, because both terms are at most 2^63 */
         if (m->windows > (uint64_t)1 << 63)
             rc = sgt_fail(err, SGT_EUSAGE, "the data has more than 2^63 windows");
     }
@@ -94,19 +95,20 @@ void sgt_mix_free(sgt_mix *m)
 
 static uint32_t half(uint32_t first, uint32_t end) { return first + (end - first) / 2; }
 
-/* Consider only the rows of sets first ... end-1, in the order of the run. Return how many of the
- * first `rows` of them come from the first half of these sets. This is the first half's share of
- * `rows`, rounded down. */
+/* Consider only the rows of the run that come from sets first ... end-1. Return how many of the
+ * first `rows` such rows come from the first half of these sets: the share of the first half,
+ * rounded down. */
 static wide of_first_half(const sgt_mix *m, uint32_t first, uint32_t end, wide rows)
 {
     const uint64_t *before = m->shares_before;
     return rows * (before[half(first, end)] - before[first]) / (before[end] - before[first]);
 }
 
-/* List rows `from` ... to-1 of the sets first ... end-1, counting only the rows of these sets.
- * Store each row's set in memo->set, and its index among the rows of that set in memo->row, both
- * from index `at` on. There are at most SGT_MIX_TURN rows. The list is ordered by set. The function
- * divides the sets into two halves and calls itself for each half. */
+/* List the rows with indices `from` ... to-1 among those rows of the run that come from sets first
+ * ... end-1; there are at most SGT_MIX_TURN of them. Store the set of each listed row in memo->set,
+ * and the index of the row among the rows of its set in memo->row, both from element `at` on. The
+ * list is ordered by set. The function divides the sets into two halves and calls itself for each
+ * half. */
 static void list_rows(const sgt_mix *m, sgt_mix_memo *memo, uint32_t at, uint32_t first,
                       uint32_t end, wide from, wide to)
 {
@@ -124,15 +126,16 @@ static void list_rows(const sgt_mix *m, sgt_mix_memo *memo, uint32_t at, uint32_
               to - there);
 }
 
-/* Shuffle the rows of a turn, which list_rows has ordered by set. The shuffle determines only which
- * set is at each position. The rows of one set stay in ascending order: the k-th position with that
- * set gets the k-th of its rows in this turn. */
+/* Shuffle the rows of a turn, which list_rows has ordered by set. The shuffle only determines which
+ * set comes at each position of the turn. The rows of each set stay in ascending order: the k-th
+ * position with a set gets the k-th row of that set in this turn. */
 static void shuffle_turn(const sgt_mix *m, sgt_mix_memo *memo, uint64_t turn)
 {
     const sgt_mix_memo listed = *memo;
-    /* first[j]: index in `listed` of the first row of the set at position j of the turn. Shuffling
-     * `first` therefore shuffles the sets. next[i]: for the set whose rows begin at index i of
-     * `listed`, number of its rows that already have a position */
+    /* first[j]: index in `listed` of the first row of the set that is at position j of the turn.
+     * This number stands for the set, so shuffling `first` shuffles the sets. next[i]: for the set
+     * whose rows begin at index i of `listed`, the number of its rows that have already been given
+     * a position */
     uint8_t first[SGT_MIX_TURN] = {0}, next[SGT_MIX_TURN] = {0};
     sgt_philox4 words = {{0}};
     for (uint32_t j = 0; j < SGT_MIX_TURN; j++)
@@ -163,8 +166,8 @@ static void ready_turn(const sgt_mix *m, sgt_mix_memo *memo, uint64_t turn)
 
 uint32_t sgt_mix_row(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_t *own)
 {
-    /* not zeroed, except for `turns`: zeroing this large struct would take as long as copying a
-     * row */
+    /* not zeroed, except for the member `turns`: zeroing this large struct would take as long as
+     * copying a row */
     sgt_mix_memo mine;
     *own = row;
     if (m->sets == 1) return 0;
@@ -186,9 +189,9 @@ sgt_window sgt_mix_window(const sgt_mix *m, uint64_t row)
 
 enum { SOME = 64 };
 
-/* Set windows[0] ... windows[n - 1] to the windows of n rows, at most SOME. Row i is the row with
- * index own[i] of set set[i]. The rows of each set are drawn by a single call to
- * sgt_sampler_windows, which is faster than one call per row. */
+/* Set windows[i] to the window of the row with index own[i] among the rows of set set[i], for i <
+ * n, where n <= SOME. The rows of each set are drawn with a single call of sgt_sampler_windows,
+ * which is faster than a call for each row. */
 static void draw_sets(const sgt_mix *m, sgt_mix_memo *memo, const uint64_t *own,
                       const uint32_t *set, uint32_t n, sgt_window *windows)
 {
@@ -229,8 +232,8 @@ void sgt_mix_windows(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_
     }
 }
 
-/* Among the rows of sets first ... end-1, in the order of the run, return how many of the first
- * `rows` come from set `set`. */
+/* Consider only the rows of the run that come from sets first ... end-1. Return how many of the
+ * first `rows` such rows come from set `set`. */
 static wide count_rows(const sgt_mix *m, uint32_t set, uint32_t first, uint32_t end, wide rows)
 {
     if (end - first == 1) return rows;

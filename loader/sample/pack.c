@@ -1,5 +1,5 @@
-/* pack.c: implement the sampling `packed`, which pack.h defines. The first part computes rows from
- * a plan. The second part makes the plan. */
+/* pack.c: the sampling `packed`, which pack.h defines. The first part of this file computes rows
+ * from a plan, and the second part makes the plan. */
 #include "loader/sample/pack.h"
 
 #include <inttypes.h>
@@ -10,14 +10,14 @@
 #include "loader/base/philox.h"
 #include "loader/base/search.h"
 
-/* Values of draw's argument `purpose` (see sampler.h) for the random numbers of this file.
- * sampler.c and mix.c use different values, so that their random numbers are independent of
- * these */
+/* Values of the argument `purpose` of draw (see sampler.h) for the random numbers of this file.
+ * They differ from the values in sampler.c and mix.c, so that the random numbers of the three files
+ * are independent */
 enum { PATTERN = 9, SIZE = 10 };
 
-/* Return element i of a random permutation of 0 ... n-1, which is cached in memo. If `size` is 0,
- * it is the permutation of the pattern's rows in this epoch; otherwise, that of the documents of
- * size `size`. */
+/* Return element i of a random permutation of 0 ... n-1, which is cached in `memo`. If `size` is 0,
+ * it is the permutation of the rows of the pattern in epoch `epoch`; otherwise, it is the
+ * permutation of the documents of size `size` in that epoch. */
 static uint64_t permuted(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch, uint32_t size,
                          uint64_t n, uint64_t i)
 {
@@ -32,8 +32,8 @@ static uint64_t permuted(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch,
     return sgt_permute(&kept->order, i);
 }
 
-/* Return the identifier (sgt_pack_source) of document number j among those of this size, in this
- * epoch's order. */
+/* Return the number that identifies a document (see sgt_pack_source): the j-th document of size
+ * `size`, in the order of epoch `epoch`. */
 static uint64_t place_of(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch, uint32_t size,
                          uint64_t j)
 {
@@ -43,12 +43,12 @@ static uint64_t place_of(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch,
 
 /* ---- rows ---- */
 
-/* A row while it is being filled. */
+/* A row while documents are added to it. */
 typedef struct packing {
     sgt_pack_memo *memo;
     sgt_pack_piece *pieces;
-    /* room: number of elements for which `pieces` has room; count: number of elements stored so
-     * far; free: number of tokens that are still missing to fill the row */
+    /* room: number of elements that fit into `pieces`; count: number of elements of `pieces` in use
+     * so far; free: number of tokens that are still missing in the row */
     uint32_t room, count, free;
 } packing;
 
@@ -68,8 +68,9 @@ static void put_pattern(const sgt_pack *p, packing *r, uint64_t epoch, uint64_t 
             put(p, r, epoch, item->size, item->before + k * item->count + i);
 }
 
-/* The remainder's documents form one sequence of tokens. Return the index of the first document
- * that begins at token `tokens` of this sequence or later, or rest_count + 1 if there is none. */
+/* Return the index of the first document of the remainder that begins at token `tokens` or later,
+ * counted from the first token of the remainder. Return rest_count + 1 if there is no such
+ * document. */
 static uint64_t rest_behind(const sgt_pack *p, uint64_t tokens)
 {
     return tokens ? sgt_last_up_to(p->rest_before, 1, p->rest_count + 1, tokens - 1) + 1 : 0;
@@ -88,9 +89,9 @@ static void put_rest(const sgt_pack *p, packing *r, uint64_t epoch, uint32_t ope
     }
 }
 
-/* Return the epoch that row *row of the run belongs to, and set *row to the row's index within that
- * epoch. Set *open to the number of tokens at the beginning of this epoch's remainder that the last
- * row of the previous epoch has taken. */
+/* Return the epoch to which row *row of the run belongs, and set *row to the index of this row
+ * within that epoch. Set *open to the number of tokens at the beginning of this epoch's remainder
+ * that are already in the last row of the previous epoch. */
 static uint64_t epoch_of(const sgt_pack *p, uint64_t *row, uint32_t *open)
 {
     uint64_t before = p->epochs[p->again].rows, all = p->epochs[p->epoch_count].rows, rounds = 0;
@@ -119,22 +120,23 @@ uint64_t sgt_pack_epoch_rows(const sgt_pack *p) { return p->epochs[1].rows; }
 
 /* ---- making the plan ----
  *
- * The pattern depends only on how many documents there are of each size. After a row is made, the
- * next row takes documents of the same sizes, as long as enough of them are left. Such equal rows
- * form a run and are made together. A run ends when too few documents of at least one size are left
- * for another equal row. Therefore, the number of runs depends mainly on how many sizes there
- * are: there are at most a few times T runs, however many documents the set has. */
+ * The pattern depends only on the number of documents of each size. After a row is made, the next
+ * row takes documents of the same sizes, as long as enough of these documents remain. Such equal
+ * rows form a run and are made together. A run ends when too few documents of at least one of these
+ * sizes remain for another equal row. Therefore, the number of runs depends mainly on the number of
+ * sizes: it is at most a few times T, however many documents the set has. */
 
 typedef struct planner {
     sgt_pack *p;
-    /* left[s]: number of documents of size s that no row has taken yet */
+    /* array of most + 1 elements: left[s] is the number of documents of size s that no row has
+     * taken yet */
     uint64_t *left;
-    /* array of most + 1 links for finding the largest size, at most s, of which documents are left.
-     * If documents of size s are left, below[s] is s. Otherwise below[s] is the smaller size at
-     * which the search continues, because no documents of the sizes between below[s] and s are
-     * left */
+    /* array of most + 1 elements for finding the largest size, at most s, of which documents
+     * remain. If documents of size s remain, below[s] is s. Otherwise, below[s] is a smaller size
+     * at which the search continues, because no documents of the sizes above below[s] and up to s
+     * remain */
     uint32_t *below;
-    /* lower bound of the smallest size that still has documents: the search for that size begins
+    /* lower bound of the smallest size of which documents remain: the search for that size begins
      * here */
     uint32_t least;
     size_t run_room, item_room;
@@ -155,8 +157,9 @@ static uint32_t size_of(const sgt_pack *p, uint64_t tokens)
     return tokens < p->width ? (uint32_t)tokens : p->width;
 }
 
-/* Store the identifiers of all documents in p->places, sorted by size, and count the documents'
- * tokens. Set p->first[s] to the index in p->places of the first document of size s. */
+/* Store the numbers that identify the documents in p->places, sorted by the size of the documents,
+ * and set p->tokens to the number of tokens in all documents. Set p->first[s] to the index in
+ * p->places of the first document of size s. */
 static int sort_documents(sgt_pack *p, const sgt_pack_source *from, const char *name,
                           sgt_error *err)
 {
@@ -170,8 +173,8 @@ static int sort_documents(sgt_pack *p, const sgt_pack_source *from, const char *
         first[size_of(p, tokens) + 1]++;
         if (size_of(p, tokens) > p->most) p->most = size_of(p, tokens);
     }
-    /* If all documents together have enough tokens, at least one row can be filled: if the last
-     * document to enter it is too long, it is cropped. */
+    /* If all documents together have at least as many tokens as a row, one row can be filled: a
+     * document that is too long for the rest of the row is cropped. */
     if (p->tokens < p->width)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: its %" PRIu64 " documents have only %" PRIu64
@@ -188,9 +191,9 @@ static int sort_documents(sgt_pack *p, const sgt_pack_source *from, const char *
     return SGT_OK;
 }
 
-/* Return the largest size, at most `size`, of which documents are left, or 0 if there is none.
- * Follows the links in w->below, and shortens them to make later calls faster, as union-find
- * does. */
+/* Return the largest size, at most `size`, of which documents remain, or 0 if there is none. The
+ * search follows the links in w->below and shortens them, as union-find does, to make later calls
+ * faster. */
 static uint32_t largest_left(planner *w, uint32_t size)
 {
     uint32_t *below = w->below;
@@ -216,8 +219,8 @@ static void use(planner *w, uint32_t size, uint64_t documents)
 
 /* ---- the pattern ---- */
 
-/* Append a document of size `size` to the row that is being made. The row's items begin at index
- * `first` of p->items. Returns 0 if out of memory, else 1. */
+/* Append a document of size `size` to the row that is being made. The items of this row begin at
+ * index `first` of p->items. Returns 1, or 0 if memory runs out. */
 static int append_document(planner *w, uint64_t first, uint32_t size)
 {
     sgt_pack *p = w->p;
@@ -232,9 +235,9 @@ static int append_document(planner *w, uint64_t first, uint32_t size)
     return 1;
 }
 
-/* Fill one row, whose items begin at index `first` of p->items. If the documents run out before the
- * row is full, set *free_tokens to the number of missing tokens, else to 0. Returns 0 if out of
- * memory, else 1. */
+/* Fill one row, whose items begin at index `first` of p->items. Set *free_tokens to the number of
+ * tokens that are missing because no documents remain; 0 if the row is full. Returns 1, or 0 if
+ * memory runs out. */
 static int fill_row(planner *w, uint64_t first, uint32_t *free_tokens)
 {
     for (*free_tokens = w->p->width; *free_tokens;) {
@@ -247,10 +250,11 @@ static int fill_row(planner *w, uint64_t first, uint32_t *free_tokens)
     return 1;
 }
 
-/* Repeat the row whose items begin at index `first`, as long as enough documents are left. Return
- * how many such rows there are, including the first. Each item is compared separately with the
- * documents left of its size. This is correct although two items may have the same size: the row
- * then cannot be repeated, because the documents of a size between them have run out. */
+/* Repeat the row whose items begin at index `first` of p->items, as often as the remaining
+ * documents allow. Return the number of such rows, including the first. Each item is compared
+ * separately with the remaining documents of its size. This is correct even if two items of the row
+ * have the same size: documents of a size between them must have run out, so the row cannot be
+ * repeated anyway. */
 static uint64_t repeat(planner *w, uint64_t first)
 {
     const sgt_pack_item *items = w->p->items;
@@ -263,9 +267,9 @@ static uint64_t repeat(planner *w, uint64_t first)
     return more + 1;
 }
 
-/* Make all rows of the pattern. Afterwards runs[run_count] is an additional element that marks the
- * end of the full rows. Its `item` is the index of the unfinished row's first item, or item_count
- * if there is no such row. Returns 0 if out of memory, else 1. */
+/* Make all rows of the pattern. After that, the element runs[run_count] marks the end of the full
+ * rows: its `item` is the index of the first item of the unfinished row, or item_count if there is
+ * no unfinished row. Returns 1, or 0 if memory runs out. */
 static int make_pattern(planner *w)
 {
     sgt_pack *p = w->p;
@@ -293,13 +297,13 @@ static void add_rest(sgt_pack *p, const sgt_pack_item *item, uint64_t before)
     }
 }
 
-/* If the last row is unfinished, move it and the last full row to the remainder. Return 0 if out of
- * memory, else 1. */
+/* If the last row is unfinished, move this row and the last full row to the remainder. Return 1, or
+ * 0 if memory runs out. */
 static int make_rest(sgt_pack *p)
 {
     sgt_pack_run *last = &p->runs[p->run_count - 1], *end = last + 1;
     uint64_t documents = 0, times = end->row - last->row;
-    /* 1: the last row is full, so there is no remainder */
+    /* 1: there is no unfinished row, and therefore no remainder */
     const int full = end->item == p->item_count;
     for (uint64_t i = last->item; i < p->item_count && !full; i++) documents += p->items[i].count;
     p->rest = calloc(documents + 1, sizeof *p->rest);
@@ -316,9 +320,9 @@ static int make_rest(sgt_pack *p)
     return 1;
 }
 
-/* Return the number of rows that begin in an epoch's remainder. *open is the number of tokens at
- * the beginning of the remainder that the previous epoch's last row has taken. Set *open to the
- * number of tokens that this epoch's last row takes from the next epoch's remainder. */
+/* Return the number of rows that begin in the remainder of an epoch. At the call, *open is the
+ * number of tokens at the beginning of this remainder that are already in the last row of the
+ * previous epoch. Set *open to the same number for the next epoch. */
 static uint64_t follow(const sgt_pack *p, uint32_t *open)
 {
     uint64_t rows = 0, end = p->rest_before[p->rest_count], at = rest_behind(p, *open);
@@ -331,15 +335,16 @@ static uint64_t follow(const sgt_pack *p, uint32_t *open)
     return rows;
 }
 
-/* List epochs until one has the same `open` as an earlier epoch. The rows of an epoch depend only
- * on its `open`, so the epochs repeat from there on. Return 0 if out of memory, else 1. */
+/* List epochs until an epoch has the same `open` as an earlier epoch. The number and document sizes
+ * of an epoch's last rows depend only on its `open`, so the epochs repeat from there on. Return 1,
+ * or 0 if memory runs out. */
 static int list_epochs(sgt_pack *p)
 {
     size_t room = 0;
     uint64_t rows = 0;
     uint32_t open = 0;
-    /* seen[open]: 1 + index of the first epoch whose member `open` has this value; 0: none so
-     * far */
+    /* seen[open]: 1 + the index of the first epoch whose member `open` has this value; 0: no such
+     * epoch so far */
     uint64_t *seen = p->rest_count ? calloc(p->width, sizeof *seen) : calloc(1, sizeof *seen);
     int ok = seen != NULL;
     for (; ok; p->epoch_count++) {
@@ -383,8 +388,8 @@ int sgt_pack_init(sgt_pack *p, uint32_t seq, const sgt_pack_source *from, const 
         sgt_pack_free(p);
         return rc;
     }
-    /* The last row of epoch 0 may end with tokens of epoch 1, which do not count as tokens that
-     * epoch 0 keeps. */
+    /* The last row of epoch 0 may end with tokens of epoch 1, which do not count as kept tokens of
+     * epoch 0. */
     p->kept = sgt_pack_epoch_rows(p) * p->width - p->epochs[1].open;
     return SGT_OK;
 }

@@ -1,4 +1,5 @@
-/* sampler.c: compute the windows that sampler.h defines. The names are those of the definition. */
+/* sampler.c: compute the windows that sampler.h defines. The names are those of the definition
+ * there. */
 #include "loader/sample/sampler.h"
 
 #include <assert.h>
@@ -9,8 +10,8 @@
 #include "loader/base/search.h"
 #include "loader/sample/draws.h"
 
-/* values of draw's argument `purpose`, each for a different kind of random number, so that the
- * kinds are independent of each other */
+/* Values of the argument `purpose` of draw. Each kind of random number has its own value, so that
+ * the kinds are independent of each other */
 enum { RANDOM = 1, ORDER, PHASE, SHORT, BLOCKS, POOL };
 
 static uint64_t draw(const sgt_sampler *s, unsigned purpose, uint64_t a, uint64_t b)
@@ -26,8 +27,8 @@ static uint64_t below(uint64_t u, uint64_t n) { return (uint64_t)((wide)u * n >>
 
 static uint64_t ceil_sqrt(uint64_t n)
 {
-    /* Compute the largest root with root^2 < n bit by bit in integers, which is exact and equal on
-     * all machines. */
+    /* Compute the largest root with root^2 < n in integers, bit by bit, so that the result is exact
+     * and the same on all machines. */
     uint64_t root = 0;
     for (uint64_t bit = (uint64_t)1 << (63 - __builtin_clzll(n)) / 2; bit; bit >>= 1)
         if ((root | bit) * (root | bit) < n) root |= bit;
@@ -67,8 +68,8 @@ static uint32_t phases_of(uint64_t tokens, uint32_t seq)
     return room < seq ? (uint32_t)room + 1 : seq;
 }
 
-/* Return the number of windows in a shard of n tokens. For samplings `documents` and `packed`, n is
- * not a number of tokens but of rows, and is returned unchanged. */
+/* Return the number of windows in a shard of size n. For the samplings `documents` and `packed`, n
+ * is already a number of rows and is returned unchanged; for others, n is a number of tokens. */
 static uint64_t windows_of(const sgt_sampler *s, uint64_t n)
 {
     if (sgt_sampling_of_documents(s->sampling)) return n;
@@ -109,9 +110,10 @@ void sgt_sampler_free(sgt_sampler *s)
     *s = (sgt_sampler){0};
 }
 
-/* Return the window that begins at an item. An item is a possible first token, a window or a
- * document, depending on the sampling. `item` is its index among the items of all shards (see
- * s->before). Item k of a shard begins at offset k * each. */
+/* Return the window that begins at an item. Depending on the sampling, an item is a possible first
+ * token, a window, or a document. `item` is the index of the item among the items of all shards
+ * (see s->before). The k-th item of a shard begins at offset k * each of the shard, where k counts
+ * from 0. */
 static sgt_window window_of(const sgt_sampler *s, uint64_t item, uint64_t each)
 {
     uint32_t shard = (uint32_t)sgt_last_up_to(s->before, 1, s->shards, item);
@@ -132,18 +134,17 @@ uint64_t sgt_sampler_blocks(const sgt_sampler *s)
     return s->windows / K + (s->windows % K != 0);
 }
 
-/* Return how many windows there are in the first `place` blocks of this epoch's order of blocks.
- * (Each epoch draws the blocks in a different order.) All blocks have K windows, except the short
- * one. */
+/* Return the number of windows in the first `place` blocks of this epoch's order of blocks. (Each
+ * epoch has a different order of blocks.) All blocks have K windows, except the short block. */
 static uint64_t block_start(const sgt_sampler *s, const sgt_sampler_memo *m, uint64_t place)
 {
     uint64_t K = sgt_sampler_block_windows(s);
     return place > m->short_at ? place * K - (K - s->windows % K) : place * K;
 }
 
-/* Number the windows of the epoch in its order of blocks. Return the index, in this order, of the
- * block that contains window `at`. If all blocks had K windows, this would be at / K; windows after
- * the short block need a correction. */
+/* Return the position, in this epoch's order of blocks, of the block that contains window `at`. The
+ * windows of an epoch are numbered in this order. If all blocks had K windows, the position would
+ * be at / K. For windows after the short block, this needs a correction. */
 static uint64_t place_of(const sgt_sampler *s, const sgt_sampler_memo *m, uint64_t at)
 {
     uint64_t K = sgt_sampler_block_windows(s), rest = s->windows % K;
@@ -151,7 +152,7 @@ static uint64_t place_of(const sgt_sampler *s, const sgt_sampler_memo *m, uint64
     return (behind ? at + K - rest : at) / K;
 }
 
-/* Return the index in the set of the block that is at index `place` in this epoch's order of
+/* Return the index in the set of the block that is at position `place` in this epoch's order of
  * blocks. */
 static uint64_t block_at(const sgt_sampler *s, const sgt_sampler_memo *m, uint64_t place)
 {
@@ -159,8 +160,9 @@ static uint64_t block_at(const sgt_sampler *s, const sgt_sampler_memo *m, uint64
     return sgt_permute(&m->order, place - (place > m->short_at));
 }
 
-/* Prepare the cache for the pool that contains window i of the epoch: set m->within to the order of
- * the pool's windows. Return the index in the epoch of the pool's first window. */
+/* Prepare the cache for the pool that contains window i of the epoch: set m->within to the
+ * permutation of the pool's windows, unless the cache already has it. Return the index in the epoch
+ * of the pool's first window. */
 static uint64_t ready_pool(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t i)
 {
     uint64_t blocks = sgt_sampler_blocks(s);
@@ -192,18 +194,20 @@ static void begin_epoch(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t epoc
 enum { ROWS = 64 };
 _Static_assert(ROWS % SGT_DRAWS_WIDTH == 0, "whole vectors");
 
-/* Rows whose windows are computed together. All rows are in the same epoch or, for sampling
+/* Rows whose windows are computed together. They are all in the same epoch or, for sampling
  * `block`, in the same pool. At first, at[k] is the index of row k in this epoch or pool. The
- * functions below replace it step by step, until it is the index of the row's window in the set.
- * Arrays are computed in entire vectors, so elements from n on hold values that are not used. */
+ * functions below replace it step by step with the index of the row's window in the set. The arrays
+ * are processed in entire vectors, so their elements from n on hold values that are not used. */
 typedef struct rows {
     uint64_t at[ROWS], lo[ROWS], hi[ROWS], u[ROWS];
-    uint32_t n, wide; /* n: number of rows; wide: n rounded up to whole vectors */
-    uint64_t start;   /* for sampling `block`: index in the epoch of the pool's first window */
+    /* n: number of rows; wide: n rounded up to a multiple of SGT_DRAWS_WIDTH, so that entire
+     * vectors are processed */
+    uint32_t n, wide;
+    uint64_t start; /* for sampling `block`: index in the epoch of the first window of the pool */
 } rows;
 
-/* Copy the n row indices at `row` to r->at, relative to `begin`. Stop at the first row outside the
- * range begin ... begin + last, or after ROWS rows. */
+/* Copy the row indices row[0 ... n-1] to r->at, with `begin` subtracted. Stop at the first index
+ * outside the range begin ... begin + last, or after ROWS indices. */
 static void init_rows(rows *r, const uint64_t *row, uint32_t n, uint64_t begin, uint64_t last)
 {
     for (r->n = 0; r->n < n && r->n < ROWS && row[r->n] - begin <= last; r->n++)
@@ -219,8 +223,8 @@ static void permute_rows(rows *r, const sgt_permutation *p)
         while (r->at[k] >= p->n) r->at[k] = sgt_permute_once(p, r->at[k]);
 }
 
-/* Set windows[k] to the window with index r->at[k] in the set. Then move the window by its shard's
- * phase, a random offset that differs from epoch to epoch. */
+/* Set windows[k] to the window with index r->at[k] in the set, for each row k. Then add to its
+ * offset the phase of its shard, which is a random number that differs from epoch to epoch. */
 static void phase_rows(const sgt_sampler *s, uint64_t epoch, rows *r, sgt_window *windows)
 {
     for (uint32_t k = 0; k < r->wide; k++) {
@@ -260,7 +264,7 @@ static void draw_block(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_w
         r->lo[k] = at - block_start(s, m, place);
         r->at[k] = place == m->short_at ? 0 : place - (place > m->short_at);
     }
-    /* if s->windows < K, the short block is the only block, and there is nothing to permute */
+    /* if s->windows < K, the short block is the only block, so there is nothing to permute */
     if (s->windows >= K) permute_rows(r, &m->order);
     for (uint32_t k = 0; k < r->n; k++)
         r->at[k] = (places[k] == m->short_at ? blocks - 1 : r->at[k]) * K + r->lo[k];
@@ -290,9 +294,9 @@ static void draw_packed(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_
     for (uint32_t k = 0; k < r->n; k++) windows[k] = (sgt_window){.offset = r->at[k]};
 }
 
-/* The functions of the samplings, in the order of the enum sgt_sampling. `draw` turns the row
- * indices in *r into windows. has_epochs: 1 if `draw` needs rows of a single epoch, with indices
- * counted from the beginning of that epoch; 0 if indices are counted from the beginning of the
+/* The function for each sampling, in the order of the enum sgt_sampling. `draw` computes the
+ * windows of the rows *r. has_epochs: 1 if all rows in *r must be in the same epoch, with indices
+ * counted from the beginning of that epoch; 0 if the indices are counted from the beginning of the
  * run. */
 static const struct {
     void (*draw)(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_window *windows);
@@ -350,7 +354,7 @@ uint32_t sgt_sampler_block(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_
     return n;
 }
 
-/* ---- plain C versions of the functions in draws.h ---- */
+/* ---- the functions of draws.h in plain C ---- */
 
 typedef uint64_t vec;
 #define LANES 1
