@@ -19,8 +19,8 @@ extern "C" {
 #endif
 
 /* Set *version to the newest CUDA version that the driver supports, for example 12040 for 12.4, or
- * to 0 if the driver does not report its version. Set *devices to the number of devices, which is
- * at least 1 on success. */
+ * to 0 if the driver does not report its version. Set *devices to the number of CUDA devices. If
+ * there is none, the function fails, so *devices is at least 1 on success. */
 int sgt_cuda_driver_ask(int *version, int *devices, sgt_error *err);
 
 /* Check that a driver for CUDA version `version` can run a program built with CUDA version

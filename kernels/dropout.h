@@ -58,9 +58,9 @@ SGT_EVERYWHERE uint64_t sgt_dropout_draw(uint64_t step, uint32_t layer, uint32_t
 }
 
 /* Return the threshold for dropping elements with probability `rate`, where 0 <= rate < 1. Each
- * element has a random 32-bit number. The element is kept if the upper 24 bits of this number are
- * at least the threshold. So the actual probability of dropping differs from `rate` by at most
- * 2^-24. */
+ * element has a random 32-bit number, and is kept if the upper 24 bits of this number, as an
+ * integer, are at least the threshold. So the actual probability of dropping differs from `rate` by
+ * at most 2^-24. */
 SGT_EVERYWHERE uint32_t sgt_dropout_limit(float rate)
 {
     float exact = rate * 0x1p24f;
@@ -91,7 +91,8 @@ SGT_EVERYWHERE void sgt_dropout_four(float factor[4], uint64_t seed, uint64_t dr
     for (int i = 0; i < 4; i++) factor[i] = kept >> i & 1 ? sgt_dropout_keep(rate) : 0;
 }
 
-/* Return the dropout factor of one element: 0 or 1/(1 - rate). */
+/* Return the dropout factor of the element with number `element`: 0 if the element is dropped, else
+ * 1/(1 - rate). */
 SGT_EVERYWHERE float sgt_dropout_factor(uint64_t seed, uint64_t draw, uint64_t element, float rate)
 {
     uint32_t kept = sgt_dropout_kept(seed, draw, element / 4 * 4, sgt_dropout_limit(rate));

@@ -34,8 +34,8 @@ typedef struct sgt_adamw {
     double c1, c2;
 } sgt_adamw;
 
-/* Parameters of the random numbers that stochastic rounding uses. Each random number is a pure
- * function of (seed, draw, element). */
+/* Parameters of the random numbers for stochastic rounding. Each random number is a pure function
+ * of `seed`, `draw` and the element's number. */
 typedef struct sgt_random {
     /* seed: the run's random seed; draw: result of sgt_moments_draw(step) (kernels/moments.h) */
     uint64_t seed, draw;
@@ -53,8 +53,8 @@ typedef struct sgt_sgd {
     int nesterov;
 } sgt_sgd;
 
-/* Parameters of dropout. sgt_dropout_factor (dropout.h) gives the factor of each element: 0 for
- * elements that are dropped, 1/(1 - rate) for the others. */
+/* Parameters of dropout. sgt_dropout_factor (dropout.h) computes the factor by which each element
+ * is multiplied: 0 if the element is dropped, else 1/(1 - rate). */
 typedef struct sgt_dropout {
     /* seed: the run's random seed; draw: result of sgt_dropout_draw(step, layer, site) */
     uint64_t seed, draw;
@@ -65,7 +65,7 @@ typedef struct sgt_dropout {
 } sgt_dropout;
 
 /* Parameters of normally distributed random numbers with mean 0 and standard deviation sigma. Each
- * number is a pure function of (seed, draw, element). */
+ * random number is a pure function of `seed`, `draw` and the element's number. */
 typedef struct sgt_normals {
     uint64_t seed, draw;
     /* element number of the first random number to compute; out[i] is the number of element first +
@@ -96,8 +96,8 @@ typedef struct sgt_kernels {
     void (*layernorm)(float *out, float *mean, float *rstd, const float *x, const float *w,
                       const float *b, size_t n, size_t C, float eps);
 
-    /* sum = x + y, and LayerNorm of `sum`, with the results out, mean and rstd. The array `sum` may
-     * be x itself.
+    /* Residual addition, sum = x + y, followed by LayerNorm of `sum`, whose results are `out`,
+     * `mean` and `rstd`. The array `sum` may be x itself.
      *   x, y, sum, out (n, C) */
     void (*residual_layernorm)(float *sum, float *out, float *mean, float *rstd, const float *x,
                                const float *y, const float *w, const float *b, size_t n, size_t C,
@@ -120,8 +120,8 @@ typedef struct sgt_kernels {
     void (*gelu_backward)(float *dx, const float *dout, const float *x, size_t n,
                           sgt_gelu_kind kind);
 
-    /* out[i] = x[i] times the dropout factor of element d->first + i, for i < n. `out` may be the
-     * same array as x. */
+    /* Dropout: set out[i] to x[i] times the dropout factor of the element with number d->first + i,
+     * for i < n. `out` may be the same array as x. */
     void (*dropout)(float *out, const float *x, size_t n, const sgt_dropout *d);
 
     /* Normally distributed random numbers: out[i] = sigma sqrt(-2 ln u) cos(2 pi v), or with sin
@@ -216,7 +216,7 @@ const sgt_kernels *sgt_kernels_cpu(void);
  * and score gradients. All other values in attention stay float32. */
 const sgt_kernels *sgt_kernels_bf16(void);
 /* Return the table for one CPU level (such as AVX2), for tests and benchmarks. Return NULL if this
- * machine does not support the level, or if --cpu excludes it. */
+ * machine does not support the level, or if the option --cpu forbids its use. */
 const sgt_kernels *sgt_kernels_level(int level);
 
 /* ---- Matrix products ----
@@ -241,7 +241,7 @@ typedef struct sgt_gemm_shape {
     /* 1: A and B are bfloat16, and lda and ldb count bfloat16 elements; 0: A and B are float32 */
     int bf16;
     /* Scratch memory of sgt_gemm_scratch(threads) bytes, SGT_ARENA_ALIGN-aligned, which the caller
-     * owns. Plans whose products never run at the same time may share it. */
+     * owns. Plans whose products never run at the same time may share the same scratch memory. */
     void *scratch;
     /* 1: each run also adds up the squares of C's elements, for sgt_gemm_squares; 0: it does not */
     int squares;

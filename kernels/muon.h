@@ -44,12 +44,14 @@ extern "C" {
 
 typedef struct sgt_muon_shape {
     size_t rows, columns; /* each at least 1 */
-    /* 1: emulate Newton-Schulz in 16 bits: each newly computed X, A or (-4.7750 A + 2.0315 A A) of
-     * the formula at the top of this file is rounded to `format`, as torch.optim.Muon does in
-     * bfloat16 */
+    /* 1: round each newly computed X, A and (-4.7750 A + 2.0315 A A) of the formula at the top of
+     * this file to the 16-bit type `format`, as torch.optim.Muon does with bfloat16; 0: do not
+     * round them */
     int rounding;
     sgt_rounding format;
-    int bf16; /* 1: `format` is bfloat16, and matrix products use bfloat16 */
+    /* 1: compute matrix products in bfloat16, which requires that `format` is bfloat16; 0: in
+     * float32 */
+    int bf16;
     /* memory of sgt_muon_memory bytes, aligned to SGT_ARENA_ALIGN; plans that never run at the same
      * time may share it */
     void *memory;

@@ -55,10 +55,10 @@ static inline void tile_config(void)
  *                takes 4 bytes: its elements for two successive values of k.
  *
  * To add 32 values of k to a block, load the two tiles of a left pair and the two of a right pair,
- * and multiply each left tile by each right tile. These are 4 loads for 4 tile products.
+ * and multiply each left tile by each right tile. This takes 4 loads for 4 tile products.
  *
- * The functions that pack write zeros for elements that do not exist, and read only elements that
- * exist. */
+ * If a matrix does not fill a pair, the packing functions write zeros for the missing elements, and
+ * do not read beyond the matrix. */
 
 enum { SIDE = 32, TILE = 1024, PAIR = 2 * TILE, BLOCK = SIDE * SIDE, BLOCK_BYTES = 4 * BLOCK };
 

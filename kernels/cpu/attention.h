@@ -21,8 +21,8 @@
 #include "kernels/kernels.h"
 #include "kernels/cpu/simd.h"
 
-/* A tile of a matrix product has ROWS rows and TILE_VECTORS vectors of columns. Its sums take half
- * of the registers: 16 of the 32 of AVX-512, or 8 of the 16 of AVX2. */
+/* A tile of a matrix product has ROWS rows and TILE_VECTORS vectors of columns. The sums of a tile
+ * take half of the vector registers: 16 of the 32 of AVX-512, or 8 of the 16 of AVX2. */
 enum { BLOCK = 64, ROWS = 4, TILE_VECTORS = W == 16 ? 4 : 2 };
 
 SGT_INLINE size_t attention_round(size_t n, size_t to) { return (n + to - 1) / to * to; }
@@ -36,8 +36,8 @@ SGT_INLINE vf group_fma(vf a, vf b, vf sum)
     return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_castps_si512(a),
                             (__m512bh)_mm512_castps_si512(b));
 }
-/* Round 2 * W successive floats of a row to bfloat16, and return them as W pairs of neighbours, one
- * pair per lane. `low` contains the first W floats, `high` the others. */
+/* Round 2 * W successive floats of a row to bfloat16, and return them as W pairs of successive
+ * elements, one pair per lane. `low` contains the first W floats, `high` the others. */
 SGT_INLINE vf group_along(vf low, vf high)
 {
     return _mm512_castsi512_ps((__m512i)_mm512_cvtne2ps_pbh(high, low));
@@ -139,8 +139,9 @@ static void pack_down(float *out, size_t width, const float *x, size_t ld, size_
         }
 }
 
-/* Pack x as pack_along does, but write the transpose, (width/GROUP, BLOCK), to `out`. `rows` is at
- * most BLOCK. The columns of `out` are padded with zeros up to the next multiple of W. */
+/* Pack x as pack_along does, but write the transpose of the packed array, with shape (width/GROUP,
+ * BLOCK), to `out`. `rows` is at most BLOCK. The columns of `out` are padded with zeros up to the
+ * next multiple of W. */
 static void pack_transposed(float *out, size_t width, const float *x, size_t ld, size_t rows,
                             size_t D)
 {
@@ -164,11 +165,12 @@ static void unpack_rows(float *out, size_t ld, const float *x, size_t width, siz
 
 /* ---- forward ---- */
 
-/* Arrays in the scratch memory, with their shapes. "Packed along" means packed by pack_along, and
- * so on. The elements of packed arrays are groups of 4 bytes: 1 float or 2 bfloat16 numbers. The
- * elements of other arrays are floats. */
+/* Arrays in the scratch memory, with their shapes. "Packed along" means packed by the function
+ * pack_along, "packed down" by pack_down, and "packed transposed" by pack_transposed. The elements
+ * of packed arrays are groups of 4 bytes: 1 float or 2 bfloat16 numbers. The elements of other
+ * arrays are floats. */
 typedef struct attention_parts {
-    size_t width;    /* D rounded up to whole vectors of groups */
+    size_t width;    /* D rounded up to a multiple of GROUP * W */
     size_t rows;     /* T rounded up to whole blocks */
     float *q, *dout; /* packed along, (rows, width/GROUP) */
     /* k and v, packed transposed: (width/GROUP, BLOCK) for each block of keys */
@@ -179,15 +181,15 @@ typedef struct attention_parts {
     /* p: probabilities; ds: score gradients; packed along rows: (BLOCK, BLOCK/GROUP) */
     float *p, *ds;
     float *p_down, *ds_down; /* p and ds, packed down columns: (BLOCK/GROUP, BLOCK) */
-    /* Sums of gradients: dq (rows, width) of all queries, dk and dv (BLOCK, width) of one block of
-     * keys. The forward pass uses dq for its output. */
+    /* Arrays in which the gradients are summed: dq (rows, width) for all queries, dk and dv (BLOCK,
+     * width) for one block of keys. The forward pass stores its output in dq. */
     float *dq, *dk, *dv;
-    /* arrays of `rows` floats, one per query i: lse is the log-sum-exp of its scores; delta is the
-     * dot product of dout_i and out_i */
+    /* arrays of `rows` floats, one for each query i: lse is the log-sum-exp of the query's scores;
+     * delta is the dot product of dout_i and out_i */
     float *lse, *delta;
     const sgt_dropout *drop; /* NULL: no dropout */
-    /* array of T elements: for each query, the first key that it sees, at which its document
-     * begins; NULL: all queries see keys from 0 on */
+    /* array of T elements: for each query, the index of the first key that it sees, at which its
+     * document begins; NULL: every query sees the keys from index 0 on */
     const int32_t *start;
     float scale;
     size_t T, total;
@@ -231,15 +233,15 @@ SGT_INLINE size_t attention_first(const attention_parts *a, size_t i, size_t j0)
     return start <= j0 ? 0 : start - j0 < BLOCK ? start - j0 : BLOCK;
 }
 
-/* Return attention_first(a, i, j0), rounded down to a multiple of GROUP * W keys, which fill one
- * vector of groups. */
+/* Return attention_first(a, i, j0), rounded down to a multiple of GROUP * W, which is the number of
+ * keys in one vector. */
 SGT_INLINE size_t attention_from(const attention_parts *a, size_t i, size_t j0)
 {
     return attention_first(a, i, j0) / (GROUP * W) * (GROUP * W);
 }
 
-/* Write the dropout factors of query i's probabilities for keys j0 + from .. j0 + padded - 1.
- * a->drop must not be NULL. */
+/* Write the dropout factors of the probabilities of query i for keys j0 + `from` .. j0 + `padded` -
+ * 1 to `factor`. a->drop must not be NULL. */
 SGT_INLINE void attention_factors(float factor[BLOCK], const attention_parts *a, size_t i,
                                   size_t j0, size_t from, size_t padded)
 {
@@ -250,8 +252,8 @@ SGT_INLINE void attention_factors(float factor[BLOCK], const attention_parts *a,
 
 static size_t attention_scratch(size_t T, size_t D) { return attention_lay_out(NULL, T, D).total; }
 
-/* Multiply `padded` scores by `scale`. Then set the first `masked` of them to -inf, so that their
- * probabilities exp(-inf) become 0. */
+/* Multiply the first `padded` scores in s by `scale`. Then set the first `masked` of these scores
+ * to -inf, so that their probabilities, exp(-inf), become 0. */
 SGT_INLINE void scale_and_mask(float *s, float scale, size_t masked, size_t padded)
 {
     for (size_t j = 0; j < padded; j += W) vstore(s + j, vload(s + j) * vset(scale));
@@ -261,8 +263,9 @@ SGT_INLINE void scale_and_mask(float *s, float scale, size_t masked, size_t padd
 /* Update the running softmax of a query with one block of its scores, s:
  *   - Replace each score by exp(scale s - max), where max is the largest scaled score so far.
  *   - Update *max and *sum, the maximum and the sum of exponentials over all keys so far.
- *   - Return the factor by which the caller must multiply its sums over earlier keys. It is below
- *     1 if the maximum has grown, because those sums are relative to the old maximum.
+ *   - Return the factor by which the caller must multiply its sums over earlier keys. This factor
+ *     is below 1 if the maximum has grown, because the sums over earlier keys are relative to the
+ *     old maximum.
  * Of the `padded` elements of s, only the first n are scores, and the query does not see the first
  * `masked` of these. All other elements become 0. */
 SGT_INLINE float online_softmax(float *s, float scale, size_t masked, size_t n, size_t padded,
@@ -289,8 +292,8 @@ SGT_INLINE float online_softmax(float *s, float scale, size_t masked, size_t n, 
     return shrink;
 }
 
-/* Pack elements from .. padded - 1 of a row of s, probabilities or score gradients, into groups, so
- * that a matrix product can read them. */
+/* Pack elements `from` .. `padded` - 1 of a row of probabilities or score gradients into groups (1
+ * float or 2 bfloat16), so that a matrix product can read them. */
 SGT_INLINE void group_row(float *out, const float *s, size_t from, size_t padded)
 {
     if (GROUP == 1) return; /* the matrix products read s itself */
@@ -307,8 +310,8 @@ SGT_INLINE void attention_drop(float *p, const attention_parts *a, size_t i, siz
 }
 
 /* Compute the output of queries i0 .. i0 + rows - 1 over all keys that they see. out (rows, width)
- * is in scratch memory. The weighted sums of values are divided by the softmax's sums only at the
- * end. */
+ * is in scratch memory. The weighted sums of values are divided by the sums of the softmax only
+ * after the last block of keys. */
 static void attention_block(const attention_parts *a, float *out, float *lse, size_t i0,
                             size_t rows)
 {
@@ -402,12 +405,12 @@ SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, 
 }
 
 /* Pack rows r0 .. r0 + ROWS - 1 of s and dp for matrix products. s now holds f P, the probabilities
- * times their dropout factors, and dp holds dS, the gradient of the scores. dQ sums over keys, so
- * for this product dS is packed along its rows. dV and dK sum over queries, so for these P and dS
- * are packed down their columns. */
+ * times their dropout factors, and dp holds dS, the gradient of the scores. The product for dQ sums
+ * over keys, so dS is packed along its rows for this product. The products for dV and dK sum over
+ * queries, so P and dS are packed down their columns for these products. */
 SGT_INLINE void group_scores(const attention_parts *a, size_t r0, size_t from, size_t padded)
 {
-    /* a group is a single float: matrix products read s and dp without packing */
+    /* if GROUP is 1, packing would change nothing: matrix products read s and dp directly */
     if (GROUP == 1) return;
     for (size_t r = r0; r < r0 + ROWS; r += GROUP) {
         const float *s = a->s + r * BLOCK, *dp = a->dp + r * BLOCK;
@@ -457,8 +460,8 @@ static void backward_block(const attention_parts *a, size_t i0, size_t rows, siz
         /* in the block on the diagonal, queries before c0 precede these keys and do not see them */
         size_t first = diagonal ? c0 : 0;
         while (last < rows && attention_first(a, i0 + last, j0) < c0 + ROWS) last++;
-        /* the last group may also hold a query that sees none of these keys, but its p and ds are 0
-         * and add nothing */
+        /* the last group can also contain a query that sees none of these keys, but the p and ds of
+         * this query are 0 and add nothing */
         size_t terms = (last - first + GROUP - 1) / GROUP, at = first / GROUP * BLOCK + c0;
         size_t below = (i0 + first) / GROUP * width;
         product_rows(a->dv + c0 * width, width, a->p_down + at, 1, BLOCK, a->dout_down + below,

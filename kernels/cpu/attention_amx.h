@@ -33,14 +33,14 @@
 
 enum { CHUNK = 8, AROUND = 4, HALVES = SIDE / W };
 
-/* W queries, one per vector lane: the index of each query, and the index of the first key that it
- * sees. A query sees the keys from `start` to its own index. */
+/* For W queries, one per vector lane: the index of the query (`query`), and the index of the first
+ * key that the query sees (`start`). A query sees the keys from `start` to `query`. */
 typedef struct attention_lanes {
     __m512i query, start;
 } attention_lanes;
 
 /* Arrays in the scratch memory. Shapes count pairs (PAIR bytes each) or blocks (SIDE x SIDE floats
- * each). "Products" are the matrix products that read the pairs. */
+ * each). "For products that sum over" names the kind of matrix products that read the pairs. */
 typedef struct attention_parts {
     /* blocks: T / SIDE, rounded up, the number of blocks of SIDE positions; deep: D / SIDE, rounded
      * up, the number of blocks of SIDE channels */
@@ -70,12 +70,12 @@ typedef struct attention_parts {
      * queries. */
     float *dq;
     float *dk, *dv; /* (AROUND, deep) blocks */
-    /* arrays of blocks * SIDE floats, one for each query i, and 0 for queries past T: lse is the
-     * log-sum-exp of its scores; delta is the dot product of dout_i and out_i */
+    /* arrays of `blocks` * SIDE floats, one for each query i: lse is the log-sum-exp of the query's
+     * scores, delta the dot product of dout_i and out_i; both are 0 for queries past T */
     float *lse, *delta;
     const sgt_dropout *drop; /* NULL: no dropout */
-    /* array of T elements: for each query, the first key that it sees, at which its document
-     * begins; NULL: all queries see keys from 0 on */
+    /* array of T elements: for each query, the index of the first key that it sees, at which its
+     * document begins; NULL: every query sees the keys from index 0 on */
     const int32_t *start;
     float scale;
     size_t total;
@@ -107,9 +107,9 @@ static size_t attention_scratch(size_t T, size_t D) { return attention_lay_out(N
 
 /* ---- packing ---- */
 
-/* How attention_pack_pair packs 32 x 32 floats of x into a pair: as the left or right operand of a
- * matrix product. LEFT and RIGHT are for products that sum along the rows of x, LEFT_ACROSS and
- * RIGHT_ACROSS for products that sum down its columns. */
+/* Ways in which attention_pack_pair packs 32 x 32 floats of x into a pair of tiles: as the left or
+ * right operand of a matrix product. LEFT and RIGHT are for products that sum along the rows of x,
+ * LEFT_ACROSS and RIGHT_ACROSS for products that sum down its columns. */
 enum { LEFT, LEFT_ACROSS, RIGHT, RIGHT_ACROSS };
 
 SGT_INLINE vf attention_load(const float *x, size_t ld, size_t row, size_t rows, size_t column,
@@ -248,8 +248,8 @@ static void attention_factors(float factor[4][W], const attention_parts *a, size
 
 /* ---- forward ---- */
 
-/* Running softmax of W queries, which is updated with one chunk of keys after another: for each
- * query, its largest score so far, and the sum of its exponentials so far. */
+/* State of a running softmax of W queries, which is updated with one chunk of keys after another.
+ * max: each query's largest score so far; sum: sum of each query's exponentials so far. */
 typedef struct attention_row {
     attention_lanes lanes;
     vf max, sum;
@@ -379,9 +379,9 @@ SGT_INLINE void attention_score_lanes(const attention_parts *a, size_t b, size_t
     }
 }
 
-/* Compute P' (times the dropout factors) and dS' for key block v and query block b. Both are stored
- * transposed, with a row for each key and a column for each query. They are packed as left operands
- * into a->p and a->ds, which hold AROUND x AROUND pairs, at index (vi, bi). */
+/* Compute P' (times the dropout factors) and dS' for key block v and query block b. Both matrices
+ * are transposed: they have a row for each key and a column for each query. Both are packed as left
+ * operands into pair (vi, bi) of a->p and a->ds, which hold AROUND x AROUND pairs. */
 static void attention_scores(const attention_parts *a, size_t v, size_t vi, size_t b, size_t bi)
 {
     size_t deep = a->deep, at = (vi * AROUND + bi) * PAIR;

@@ -1,7 +1,7 @@
-/* gemm.c: matrix products computed with product.h. C is cut into blocks, and each thread takes the
- * next block when it is free. The terms of an element of C are added in the same order, whatever
- * the block size. Therefore the block size may depend on the number of threads without changing a
- * bit of the result. */
+/* gemm.c: plans and runs matrix products, whose blocks product.h computes. C is cut into blocks,
+ * and each thread that is free takes the next block. The terms of an element of C are added in the
+ * same order, whatever the block size. Therefore the block size may depend on the number of threads
+ * without changing a bit of the result. */
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static double cost_of(const sgt_gemm *g, size_t rows, size_t columns)
     return block * ((double)((blocks + threads - 1) / threads) + 0.1);
 }
 
-/* Set the block size to the one with the lowest estimated cost. */
+/* Choose the block size with the lowest estimated cost, and store it in *g. */
 static void cut(sgt_gemm *g)
 {
     const sgt_product *own = g->own;
@@ -133,14 +133,15 @@ void sgt_gemm_free(sgt_gemm *g)
 
 int sgt_gemm_has_bf16(void) { return sgt_own_product(1) != NULL; }
 
-/* ---- run a plan: compute blocks of C and, in between, shares of other work (sgt_beside) ---- */
+/* ---- run a plan: compute blocks of C and, at the same time, shares of other work ---- */
 
 typedef struct run {
     const sgt_gemm *g;
     const void *a, *b;
     const float *bias;
     float *c;
-    /* next: index of the next block that no thread has begun; done: number of complete blocks */
+    /* next: index of the first block of C that no thread has begun; done: number of complete
+     * blocks */
     size_t next, done;
 } run;
 
@@ -170,8 +171,8 @@ static int do_block(run *r)
     size_t blocks = g->blocks_m * g->blocks_n, b = take_next(&r->next, blocks);
     if (b == blocks) return 0;
     run_block(g, b, r->a, r->b, r->bias, r->c);
-    /* relaxed order suffices: `done` only tells threads when to stop, and the end of the parallel
-     * region makes C visible to all of them */
+    /* relaxed order suffices, because `done` only tells threads when to stop; the barrier at the
+     * end of the parallel region makes C visible to all threads */
     __atomic_fetch_add(&r->done, 1, __ATOMIC_RELAXED);
     return 1;
 }

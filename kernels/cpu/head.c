@@ -18,9 +18,9 @@
 #include "kernels/cpu/levels.h"
 #include "kernels/cpu/product.h"
 
-/* Number of floats stored for each row in each part: the largest logit, the sum of e, and the
- * factor that turns e into the gradient. Each of the three is an array (parts, n) in
- * sgt_head.memory. */
+/* Number of floats stored for each row in each part of the logits: the largest logit, the sum of e,
+ * and the factor that turns e into the gradient. Each of these three is stored in an array (parts,
+ * n) in sgt_head.memory. */
 enum { PER_ROW = 3 };
 
 /* Return the number of columns of the logits in a part. Two limits apply:
@@ -152,8 +152,8 @@ static void input_gradient(const sgt_head *h, const sgt_softmax *s, const float 
 }
 
 /* Compute dw (V, C): dw_j = sum_i f e_ij x_i, with the same factor f as for dx, or add this sum to
- * dw if `add` is set. Each task computes up to 512 columns, in the rows of dw that belong to one
- * part. Return the sum of squares of the new dw. */
+ * dw if `add` is set. Each task computes up to 512 columns of dw, in the rows that belong to one
+ * part of the logits. Return the sum of squares of the new dw. */
 static double weight_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor,
                               const float *x, float *dw, int add, double *squares)
 {

@@ -55,15 +55,17 @@ enum {
 };
 
 /* The sizes of the head, and the arrays that sgt_head.memory holds. Shapes of operands count pairs
- * of tiles (amx.h), PAIR bytes each. "Products" are the matrix products that read an operand. */
+ * of tiles (amx.h), PAIR bytes each. "For products" names the matrix products that read an
+ * operand. */
 typedef struct head {
     size_t n, V, C;
-    /* sizes in units of SIDE, rounded up: `rows` is n / SIDE, `words` is V / SIDE (words of the
-     * vocabulary), `deep` is C / SIDE */
+    /* sizes of the matrices in blocks of SIDE, rounded up: `rows` is n / SIDE, `words` is V / SIDE
+     * (V is the size of the vocabulary), `deep` is C / SIDE */
     size_t rows, words, deep;
-    size_t lanes;       /* n rounded up to SIDE */
-    size_t part, parts; /* part: number of columns per part; parts: number of parts */
-    size_t line;        /* row stride of e, in pairs; odd */
+    size_t lanes; /* n rounded up to SIDE */
+    /* part: number of columns of the logits in a part; parts: number of parts */
+    size_t part, parts;
+    size_t line; /* row stride of e, in pairs; odd */
     const float *x32;
     const uint16_t *x, *w;
     const int32_t *targets;
@@ -111,7 +113,7 @@ SGT_INLINE char *pair_of_e(const head *r, size_t word, size_t row)
 SGT_INLINE size_t columns_of(const head *r, size_t p) { return least(r->part, r->V - p * r->part); }
 
 enum {
-    PART = 512,          /* maximum number of columns in a part */
+    PART = 512,          /* maximum number of columns in a part of the logits */
     PART_BYTES = 1 << 20 /* maximum size in bytes of a part's packed weights: half of an L2 cache */
 };
 
@@ -194,13 +196,13 @@ SGT_INLINE vf exp_of(vf x)
     return vscale(vpower_of_2(f), n, x, vset(-87.33f));
 }
 
-/* Compute e of part p for W rows of x, from row `lane` on, from the part's transposed logits
- * (columns, SIDE). For each row, also store the largest logit in the part, the value that was
+/* Compute e of part p, for W rows of x from row `lane` on. `logits` (columns, SIDE) are the part's
+ * logits, transposed. For each row, also store the largest logit in the part, the value that was
  * subtracted from the logits, and the sum of e.
  *
- * The value subtracted is the row's reference, which part 0 sets to its largest logit. If a logit
- * exceeds the reference by more than ABOVE, the part's largest logit is subtracted instead, and the
- * part is marked as mixed. */
+ * The value subtracted is the row's reference. In part 0, the reference is first set to the row's
+ * largest logit in this part. If a logit exceeds the reference by more than ABOVE, the part's
+ * largest logit is subtracted instead, and the part is marked as mixed. */
 static void exp_lanes(const head *r, const float *logits, size_t p, size_t columns, size_t lane)
 {
     size_t at = p * r->lanes + lane, word = p * r->part / SIDE, half = lane % SIDE;
@@ -277,7 +279,7 @@ static void softmax(const head *r)
 
 /* ---- losses and factors ---- */
 
-/* Return the address of e_ij, for row i of x and column j of the logits. */
+/* Return the address at which e_ij is stored, for row i of x and column j of the logits. */
 static uint16_t *number_of_e(const head *r, size_t i, size_t j)
 {
     char *pair = pair_of_e(r, j / SIDE, i / SIDE) + i % SIDE / W * TILE + j % SIDE / 2 * 64;
@@ -297,8 +299,8 @@ static int is_greedy(const head *r, size_t i)
  * minus `max`.
  *
  * If `below` is less than -60, the part's probabilities in this row are negligible (below about
- * e^-60). The part's entries of e then become 0, except the target's, which becomes -1. The part
- * becomes mixed, so that its own factor is used. */
+ * e^-60). In this case, set the part's entries of e in this row to 0, except the target's, which
+ * becomes -1, and mark the part as mixed, so that its own factor is used. */
 static void subtract_one(const head *r, size_t i, double max, double sum, double below,
                          double scale)
 {
@@ -381,7 +383,7 @@ static void add_parts(const head *r, int mixed, size_t b0, size_t rows, size_t c
     }
 }
 
-/* Write block (b, c) of dx' to dx, transposed. */
+/* Transpose block (b, c) of dx', the transposed gradient of x, and write it to dx. */
 static void transpose_out(const head *r, float *dx, size_t b, size_t c)
 {
     const float *block = r->dxt + (b * r->deep + c) * SIDE * SIDE;
@@ -411,7 +413,7 @@ static void input_gradient(const head *r, float *dx, size_t b0, size_t rows, siz
         for (size_t c = c0; c < c0 + wide; c++) transpose_out(r, dx, b, c);
 }
 
-/* Compute dx (n, C) from e and the factors. */
+/* Compute dx (n, C), the gradient of x, from e and the factors of all rows. */
 static void input_gradients(const head *r, float *dx, int threads)
 {
     size_t across = across_of(r), down = 1, wide = (r->deep + across - 1) / across;
@@ -434,7 +436,7 @@ static void input_gradients(const head *r, float *dx, int threads)
 /* ---- the gradient of the weights ---- */
 
 /* Pack column block c of x (SIDE columns) as right pairs for the product that gives dw. Row i of x
- * is multiplied by factor[i]. */
+ * is multiplied by factor[i] before it is packed. */
 static void pack_factored(const head *r, char *out, const float *factor, size_t c)
 {
     for (size_t b = 0; b < r->rows; b++)
@@ -445,8 +447,8 @@ static void pack_factored(const head *r, char *out, const float *factor, size_t 
 
 /* Store the sums for up to 256 columns of a row of dw, or add them to dw if `add` is set. `sum`
  * points to the row in a block of SIDE x SIDE sums. The sums for the next SIDE columns are in the
- * next block, BLOCK_BYTES further on. If `streams` is set, use non-temporal stores. Return the sum
- * of squares of the new elements of dw. */
+ * next block, which begins BLOCK_BYTES later in memory. If `streams` is set, use non-temporal
+ * stores. Return the sum of squares of the new elements of dw. */
 static double finish_weights(float *dw, const float *sum, size_t columns, int add, int streams)
 {
     vf squares = vset(0);
@@ -461,8 +463,8 @@ static double finish_weights(float *dw, const float *sum, size_t columns, int ad
     return vtotal(squares);
 }
 
-/* Compute dw for row block `word` (SIDE words of the vocabulary) and column blocks c0 .. c0 + wide
- * - 1. Return the sum of squares of these elements. */
+/* Compute dw for row block `word` (SIDE rows, one for each token of the vocabulary) and column
+ * blocks c0 .. c0 + wide - 1 (SIDE columns each). Return the sum of squares of these elements. */
 static double weight_rows(const head *r, float *dw, size_t word, size_t c0, size_t wide,
                           const char *right, char *left, int add)
 {

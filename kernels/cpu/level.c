@@ -47,12 +47,12 @@ static double sum_squares(const float *x, size_t n)
 
 /* ---- rounding to 16 bits ---- */
 
-/* Floats are rounded to bfloat16 or fp16 with integer operations. The compiler vectorizes these
- * loops, because their iterations are independent. */
+/* Floats are rounded to bfloat16 or fp16 with integer operations on their bits. The compiler
+ * vectorizes the loops that do so, because the iterations of the loops are independent. */
 
 /* Round a float, given as its bits, to the nearest number whose lowest `drop` bits are 0, ties to
- * even. If the fraction overflows, the carry increases the exponent, as it should. A number that
- * becomes too large for the exponent gets the bits of infinity. */
+ * even. If rounding up overflows the fraction, the carry increases the exponent, which gives the
+ * correct result. A number that becomes too large for the exponent gets the bits of infinity. */
 SGT_INLINE uint32_t round_bits(uint32_t u, int drop)
 {
     uint32_t half = (1u << (drop - 1)) - 1 + (u >> drop & 1);
@@ -232,7 +232,8 @@ static void normals(float *out, size_t n, const sgt_normals *d)
 
 /* ---- token plus position embedding ---- */
 
-/* Sum of token and position embeddings, and the gradients of both. */
+/* The functions here compute the sum of token and position embeddings, and the gradients of
+ * both. */
 
 static void embed(float *out, const int32_t *ids, const float *wte, const float *wpe, size_t row0,
                   size_t n, size_t T, size_t C)
@@ -269,7 +270,8 @@ static double embed_backward(float *dwte, float *dwpe, const int32_t *ids, const
  * digits by cancellation if the mean is large. */
 SGT_INLINE void row_statistics(float *mean, float *rstd, const float *x, size_t C, float eps)
 {
-    /* two independent sums, so that an addition need not wait for the result of the previous one */
+    /* two independent sums, so that an addition need not wait for the result of the previous
+     * addition */
     vf a = vset(0), b = vset(0);
     size_t c = 0;
     for (; c + 2 * W <= C; c += 2 * W) {
@@ -338,9 +340,9 @@ SGT_INLINE void row_means(float *mean_g, float *mean_gx, const float *dout, cons
 }
 
 /* Backward pass of `rows` rows, at most LAYERNORM_ROWS, whose mean(g) and mean(g*xhat) are known.
- * Add the gradients of x to dx, and those of weight and bias to dw and db. The sums for dw and db
- * over these rows stay in registers, so that each element of dw and db is read and written once for
- * all rows. */
+ * Add the gradient of x to dx, and the gradients of weight and bias to dw and db. The sums for dw
+ * and db over these rows stay in registers, so that each element of dw and db is read and written
+ * once for all rows. */
 enum { LAYERNORM_ROWS = 8 };
 SGT_INLINE void rows_backward(float *dx, float *dw, float *db, const float *dout, const float *x,
                               const float *mean, const float *rstd, const float *w,
@@ -385,8 +387,9 @@ static void layernorm_backward(float *dx, float *dw, float *db, const float *dou
  * Philox draw, which gives the factors of four elements. */
 enum { DROP = 4 * W };
 
-/* Write the factors of DROP elements, beginning with number `element`, a multiple of 4. The
- * iterations of the loop are independent, so the compiler vectorizes it. */
+/* Write the dropout factors of DROP successive elements. The number of the first element is
+ * `element`, which must be a multiple of 4. The iterations of the loop are independent, so the
+ * compiler vectorizes it. */
 static void drop_factors(float *factor, const sgt_dropout *d, uint64_t element)
 {
     const uint32_t limit = sgt_dropout_limit(d->rate);
@@ -418,7 +421,7 @@ static void dropout(float *out, const float *x, size_t n, const sgt_dropout *d)
 
 /* GELU and its derivative, for the W elements of a vector. Both forms of GELU are x*Phi(x). With
  * erf, Phi is the distribution function of the normal distribution; with tanh, it is an
- * approximation. The error of a result is a few times its rounding error. */
+ * approximation. The error of a result is at most a few times the error of rounding it to float. */
 
 /* Return exp(-2u), from which GELU computes 0.5 (1 + tanh u) as 1 / (1 + exp(-2u)). This formula
  * loses no digits by cancellation, whatever the sign of x. */
@@ -503,9 +506,9 @@ static void gelu_backward(float *dx, const float *dout, const float *x, size_t n
 
 /* ---- the gradient of a bias ---- */
 
-/* The gradient of a bias is a sum over rows of float32 or bfloat16. It is computed for a strip (a
- * few columns) at a time, so that the sums stay in registers. The sums are double, because float
- * sums over thousands of rows would lose some of their last bits. */
+/* The gradient of a bias is the sum of the rows of dout, which are float32 or bfloat16. It is
+ * computed for one strip (a few columns) at a time, so that the sums stay in registers. The sums
+ * are double, because float sums over thousands of rows would lose some of their last bits. */
 
 /* Sum a strip of columns over n rows, and add the sums to db. The strip has `width` columns in
  * `vectors` vectors, of which only the last may be partly filled. Strips of four vectors consist of
@@ -548,10 +551,10 @@ static void bias_backward(float *db, const void *dout, size_t n, size_t C, size_
  * weights from memory once, and attention of one query to earlier positions.
  *
  * Each dot product is accumulated, in the order of k, in one vector of W partial sums, which are
- * added up at the end. So its bits do not depend on the tile in which it is computed or on the
- * number of rows. A tile multiplies rows of x by DOT_COLUMNS rows of weights. While the first rows
- * of x use these weights, the next tile's weights are prefetched. So only memory bandwidth limits
- * the speed, even with a single row of x. */
+ * added up at the end. So the bits of a dot product do not depend on the tile in which it is
+ * computed or on the number of rows. A tile multiplies rows of x by DOT_COLUMNS rows of weights.
+ * While the first rows of x use these weights, the next tile's weights are prefetched. So only
+ * memory bandwidth limits the speed, even with a single row of x. */
 
 /* the DOT_ROWS * DOT_COLUMNS sums of a tile fit in registers */
 enum { DOT_ROWS = W == 16 ? 4 : 2, DOT_COLUMNS = 4 };
@@ -666,8 +669,8 @@ static void attend(float *out, const float *q, const float *k, const float *v, s
 /* Compute softmax, loss and gradient of one row of logits before the next row is read. With GPT-2's
  * vocabulary, a row takes 200 KB, so the row stays in the L2 cache while several passes read it. */
 
-/* The exponentials of a row are summed in float in blocks of this length, and the blocks' sums in
- * double. A single float sum over the vocabulary would lose more digits. */
+/* Length of the blocks in which the exponentials of a row are summed in float; the sums of the
+ * blocks are added in double. A single float sum over the vocabulary would lose more digits. */
 enum { CROSS_ENTROPY_BLOCK = 1024 };
 
 /* Return the sum of exp(x - max) over V columns. If `out` is not NULL, store the exponentials
@@ -718,8 +721,8 @@ static void cross_entropy(float *logits, float *loss, const int32_t *targets, si
 /* ---- AdamW ---- */
 
 /* The AdamW update in one pass over parameters, moments and gradients. The same pass writes the
- * bfloat16 copy of the parameters that matrix products read. Prefetch instructions did not make it
- * faster on a Zen 4 (check-kernels --bench --kernel adamw). */
+ * bfloat16 copy of the parameters that matrix products read. Prefetch instructions did not make the
+ * update faster on a Zen 4 (check-kernels --bench --kernel adamw). */
 
 /* Number of parameters that are updated before their new values are copied to bfloat16. The number
  * is small, so that the new values are still in the L1 cache when they are copied. */
@@ -829,8 +832,8 @@ static void sgd(float *p, float *m, const float *g, size_t n, const sgt_sgd *o)
 
 /* ---- attention ---- */
 
-/* Return x rounded to the format of attention's matrix products, as floats. A bfloat16 is the upper
- * half of a float. */
+/* Round x to the format of attention's matrix products (float or bfloat16), and return the result
+ * as floats. A bfloat16 is the upper half of a float. */
 SGT_INLINE vf attention_rounded(vf x)
 {
 #if SGT_FOR_bf16 || SGT_FOR_amx
@@ -843,7 +846,8 @@ SGT_INLINE vf attention_rounded(vf x)
 /* For each of T queries, copy lse and set delta_i = dout_i . out_i. Set both to 0 from T to `rows`,
  * for rows of padding, because exp(score - lse) must be finite there. For delta, dout is rounded as
  * in the product that gives dP. With exact arithmetic, each row of dS has the sum 0. If dout were
- * rounded in only one of the two places, the sum would be a rounding error instead. */
+ * rounded in only one of these two products, the sum of a row would be a rounding error instead of
+ * 0. */
 static void attention_row_sums(float *own_lse, float *delta, size_t rows, const float *lse,
                                const float *dout, const float *out, size_t ld_out, size_t T,
                                size_t D)

@@ -1,14 +1,14 @@
 /* muon.c: Muon's update (kernels/muon.h), computed with our own matrix products. These take nearly
  * all of the time: 10 n rows columns + 5 n^3 multiply-adds, where n is the smaller of rows and
- * columns. All other work is done in plain loops. Their tasks always have PIECE elements, so that
- * sums have the same bits for every number of threads. */
+ * columns. All other work is done in loops over the elements. Threads process PIECE elements at a
+ * time, whatever the number of threads, so that sums always have the same bits. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "loader/base/memory.h"
 #include "kernels/muon.h"
 
-enum { PIECE = 16384 }; /* elements per task of a loop over a matrix */
+enum { PIECE = 16384 }; /* number of elements that a thread processes at a time */
 
 struct sgt_muon {
     sgt_muon_shape s;
@@ -20,10 +20,11 @@ struct sgt_muon {
      *   square   A A
      *   product  B X, or X B if X has more rows than columns */
     sgt_gemm *gram, *square, *product;
-    float *x, *y;        /* (rows, columns) */
-    float *a, *b;        /* (n, n) */
-    uint16_t *x16, *a16; /* bfloat16 copies for matrix products: x16 of x, a16 of a or b */
-    double *squares;     /* sums of the squares of x, one sum for every PIECE successive elements */
+    float *x, *y; /* (rows, columns) */
+    float *a, *b; /* (n, n) */
+    /* bfloat16 copies for matrix products: x16 is the copy of x, a16 the copy of a or b */
+    uint16_t *x16, *a16;
+    double *squares; /* sums of the squares of x, one sum for every PIECE successive elements */
 };
 
 static size_t pieces_of(size_t n) { return (n + PIECE - 1) / PIECE; }
@@ -127,8 +128,8 @@ static void mix(const sgt_muon *u, float *out, float f, const float *x, float h,
     }
 }
 
-/* Update the momentum m, and set u->x to the matrix that Newton-Schulz starts from: Nesterov's step
- * divided by its norm. */
+/* Update the momentum m, and set u->x to the matrix with which Newton-Schulz begins: the step of
+ * Nesterov momentum, divided by its norm. */
 static void begin(const sgt_muon *u, float *m, const float *g, const sgt_muon_update *o)
 {
     const float keep = (float)SGT_MUON_MOMENTUM, rest = (float)(1 - SGT_MUON_MOMENTUM);

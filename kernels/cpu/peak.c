@@ -30,16 +30,16 @@ enum {
 typedef struct peak {
     const sgt_product *own;
     sgt_gemm_shape s;
-    /* Sizes in bytes. scratch: scratch memory of a thread; operand: each of the matrices A and B;
-     * each: all memory of a thread. */
+    /* Sizes in bytes. scratch: size of a thread's scratch memory; operand: size of A, which is also
+     * that of B; each: size of all memory of a thread. */
     size_t scratch, operand, each;
     char *memory; /* (threads, each) */
     int done;     /* number of threads whose measurement is complete */
     double speed; /* sum of the speeds of all threads, in matrix products per second */
 } peak;
 
-/* Times of one thread's products in seconds: the fastest, the second fastest, and the sum of
- * all. */
+/* Times in seconds that one thread has measured: the shortest (best), the second shortest (next),
+ * and the sum of all (spent). */
 typedef struct times {
     double best, next, spent;
     int count;
@@ -61,8 +61,8 @@ static void plan(peak *p, int bf16)
     p->each = p->scratch + 2 * p->operand + side * side * sizeof(float);
 }
 
-/* Fill x with values from 1 to 2, which are valid both as floats and as pairs of bfloat16. With
- * only zeros, the CPU would draw less power and so run faster. */
+/* Fill x with numbers from 1 to 2, read either as floats or as pairs of bfloat16. Zeros would not
+ * do, because a CPU that multiplies zeros draws less power and can run faster. */
 static void fill(char *x, size_t bytes)
 {
     for (uint32_t i = 0; i < bytes / sizeof i; i++) {

@@ -144,9 +144,9 @@ static inline size_t left_of(size_t end, size_t at) { return end > at ? end - at
 enum { AHEAD = 4 };
 
 /* Pack one group (4 bytes) for each of WIDE columns, of which only the first `left` exist; write 0
- * for the others. The groups' first elements are next to each other at `at`. With bfloat16, a group
- * also has a second element, in the next row, `line` bytes further on. If second_too is 0, there is
- * no such row, and the second elements become 0. */
+ * for the others. The first elements of all groups are next to each other at `at`. With bfloat16, a
+ * group also has a second element, which is in the next row, `line` bytes after the first. If
+ * second_too is 0, there is no next row, and the second elements become 0. */
 SGT_INLINE void pack_group(char *out, const char *at, size_t line, int second_too, size_t left)
 {
 #if SGT_FOR_bf16
@@ -229,18 +229,19 @@ static void pack_along(char *out, const sgt_gemm_shape *s, const char *b, size_t
         }
 }
 
-/* Return how many bytes six packed rows of A take, rounded up to a multiple of 64. This includes 8
- * bytes at the end, because store_six always writes 8 groups of 4 bytes, of which 2 are surplus. */
+/* Return the number of bytes that six packed rows of A take, rounded up to a multiple of 64. This
+ * includes 8 more bytes at the end, because store_six always writes 8 groups of 4 bytes, although
+ * only 6 are needed. */
 static inline size_t left_bytes(size_t groups) { return (groups * ROWS_OF * 4 + 8 + 63) / 64 * 64; }
 
 /* For one step along k, pack one group (4 bytes) for each of `rows` rows of the product, at most
  * 30. A is transposed, so a row of the product is a column of A. The first elements of all groups
- * are next to each other at `at`. With bfloat16, the second elements are `line` bytes further on,
- * or 0 if second_too is 0.
+ * are next to each other at `at`. With bfloat16, each second element is `line` bytes after the
+ * first element, or 0 if second_too is 0.
  *
- * The groups of rows 6 i .. 6 i + 5 go to out + i*bytes. Each store writes eight groups; the last
- * two are surplus, and the next step along k overwrites them. Each cache line of A, which holds 32
- * columns of bfloat16, is read only once. */
+ * The groups of rows 6 i .. 6 i + 5 go to out + i*bytes. Each store writes eight groups, of which
+ * only six are needed; the next step along k overwrites the last two. Each cache line of A, which
+ * holds 32 columns of bfloat16, is read only once. */
 #if defined(__AVX512F__)
 SGT_INLINE void store_six(char *at, group_vector x)
 {
@@ -277,9 +278,9 @@ SGT_INLINE void pack_sixes(char *out, size_t bytes, const char *at, size_t line,
 }
 #endif
 
-/* Pack up to 30 columns of an A that is stored (k, m); these are rows of the product. Six rows form
- * a block, in which the six groups of each step along k are next to each other. So a tile, which
- * has six rows, reads its block in the order of memory. */
+/* Pack up to 30 columns of an A that is stored (k, m). Each of these columns belongs to one row of
+ * the product. Six rows form a block, in which the six groups of each step along k are next to each
+ * other. So a tile, which has six rows, reads its block in the order of memory. */
 static void pack_left(char *out, const sgt_gemm_shape *s, const char *a, size_t rows, size_t p0,
                       size_t groups)
 {
@@ -311,8 +312,8 @@ static void pack_ragged(char *out, const sgt_gemm_shape *s, const char *a, size_
 /* ---- a block ---- */
 
 typedef struct product_room {
-    /* right: packed panels of B; left: packed rows of A: six rows or, if A is transposed,
-     * SGT_PRODUCT_LEFT */
+    /* right: packed panels of B; left: packed rows of A, which are six rows or, if A is transposed,
+     * SGT_PRODUCT_LEFT rows */
     char *right, *left;
     float *edge; /* room for a tile that reaches beyond C's edge, or for six rows of logits */
 } product_room;
@@ -433,8 +434,8 @@ static void product(const sgt_gemm_shape *s, const void *a, const void *b, const
 /* ---- softmax ---- */
 
 /* Write 2 * W elements of e with non-temporal stores. Megabytes of other data are written before
- * these elements are read again, so they would not stay in a cache anyway. Ordinary stores would
- * also read each cache line from memory first, which takes as long as computing the
+ * these elements are read again, so the elements would not stay in a cache anyway. Ordinary stores
+ * would also read each cache line from memory first, which takes as long as computing the
  * exponentials. */
 SGT_INLINE void stream_product_format(char *at, vf low, vf high)
 {
@@ -446,10 +447,10 @@ SGT_INLINE void stream_product_format(char *at, vf low, vf high)
 #endif
 }
 
-/* Return exp(x) for x <= 0, with two thirds as many instructions as vexp. It is computed as 2^y
- * with y = x log2 e. The relative error is below 2^-22 near 0, and grows to |y| 2^-24 for large
- * |y|. But in this case, exp(x) is so small that its absolute error is negligible: the largest
- * exponential of a row is 1. The result is 0 below -87.33. */
+/* Return exp(x) for x <= 0, with two thirds as many instructions as vexp. The result is computed as
+ * 2^y with y = x log2 e. The relative error is below 2^-22 near 0, and grows to |y| 2^-24 for large
+ * |y|. For such y, exp(x) is so small that its absolute error is negligible compared with 1, the
+ * largest exponential of a row. The result is 0 below -87.33. */
 SGT_INLINE vf exp_part(vf x)
 {
     vf y = vmax(vset(-126), x * vset(1.44269504f)); /* a NaN in x stays in this order */
@@ -492,7 +493,8 @@ static void softmax(const sgt_softmax *s, size_t j0, void *scratch)
     pack_right(&room, &g, s->w, j0, columns, 0, groups);
     for (size_t i = 0; i < s->n; i += ROWS_OF) {
         size_t rows = s->n - i < ROWS_OF ? s->n - i : ROWS_OF;
-        /* compute complete tiles, even beyond V: logits there are 0, and exp_row ignores them */
+        /* compute complete tiles, even beyond column V: the logits beyond V are 0, and exp_row
+         * ignores them */
         const tile_end end = {.c = room.edge};
         row_of_tiles(&room, &g, (const char *)s->x + i * s->C * ELEMENT, end, rows, wide, 0,
                      groups);
@@ -510,8 +512,8 @@ static void softmax(const sgt_softmax *s, size_t j0, void *scratch)
 /* ---- the table ---- */
 
 /* The scratch memory holds panels of B, packed rows of A, and a row of tiles of C. The costs were
- * measured on Zen 4 with AVX-512. With AVX2 each is twice as high, which does not matter, because
- * costs are only compared with each other.
+ * measured on Zen 4 with AVX-512. With AVX2, each cost is twice as high, which does not matter,
+ * because costs are only compared with each other.
  *
  * most_rows: without AVX-512, blocks have at most 512 rows. On Zen 3 with AVX2, matrix products of
  * 4096 x 768 x 2304 and 4096 x 3072 x 768 took a tenth longer with blocks of 4096 rows. With

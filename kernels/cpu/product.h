@@ -25,16 +25,16 @@ enum {
     SGT_PRODUCT_COLUMNS = 64,
     /* maximum number of panels (64 packed columns of B each) for a block of C */
     SGT_PRODUCT_PANELS = 8,
-    /* Maximum number of groups (4 bytes of A or B each) along k that are packed at a time. If k is
-     * larger, a matrix product sums over sections of this length, one after the other. */
+    /* Maximum length of the section of k that is packed at a time, in groups (4 bytes of A or B
+     * each). If k is longer, a matrix product sums over one section after the other. */
     SGT_PRODUCT_GROUPS = 384,
     /* number of rows of the product that are packed at a time if A is transposed */
     SGT_PRODUCT_LEFT = 5 * SGT_PRODUCT_ROWS,
 };
 
 /* Factors by which A is multiplied, for the gradients of the head. The element in row i and column
- * j of A, as stored, is multiplied by of[j / part * ld + i]. So in each row, `part` successive
- * elements, called a part, share a factor.
+ * j of A, as stored, is multiplied by of[j / part * ld + i]. So each row consists of parts of
+ * `part` successive elements, and the elements of a part have the same factor.
  *
  * If A is not transposed, a part may have at most SGT_PRODUCT_GROUPS groups (4 bytes each).
  *
@@ -89,11 +89,11 @@ typedef struct sgt_product {
      * own */
     void (*softmax)(const sgt_softmax *s, size_t j0, void *scratch);
     size_t scratch; /* bytes of scratch memory per thread, aligned to SGT_ARENA_ALIGN */
-    /* Rows and columns of a unit, the smallest possible block of C. A block consists of whole
-     * units, so it begins at multiples of these sizes. */
+    /* Numbers of rows and columns of a unit, the smallest possible block of C. A block consists of
+     * whole units, so its first row and column are multiples of these numbers. */
     size_t rows, columns;
-    /* number of elements along k that are packed at a time; if k is larger, the sum is divided into
-     * sections of this length */
+    /* maximum number of elements along k that are packed at a time; a sum over more elements is
+     * divided into sections of this length */
     size_t deep;
     /* Maximum number of rows in a block of C if k exceeds `deep`; 0: no limit. If k exceeds `deep`,
      * each section of the sum is added to the whole block in turn, so the block must stay in a
@@ -112,8 +112,8 @@ typedef struct sgt_product {
 enum { SGT_SOFTMAX_COLUMNS = SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS };
 
 extern const sgt_product sgt_product_plain;
-/* The following exist only on x86-64. The bfloat16 products require sgt_cpu_bf16(), and the product
- * in AMX tiles requires sgt_cpu_amx(). */
+/* The following implementations exist only on x86-64. The bfloat16 ones may be used only if
+ * sgt_cpu_bf16() is true, and the one in AMX tiles only if sgt_cpu_amx() is true. */
 extern const sgt_product sgt_product_avx2, sgt_product_avx512, sgt_product_bf16_avx512,
     sgt_product_bf16_amx;
 /* Return the matrix product for the CPU level (plain C, AVX2 or AVX-512) that sgt_cpu() reports.

@@ -28,13 +28,13 @@ enum {
     PANELS = MOST_COLUMNS / SIDE,
     RIGHT_BYTES = PANELS * DEEP * PAIR,
     LEFT_BYTES = NEAR * PAIR,
-    /* How many rows ahead packing prefetches B. Prefetching pays because B is often not in any
-     * cache. */
+    /* Number of rows by which the prefetches of B are ahead of packing. B is prefetched because it
+     * is often not in any cache. */
     AHEAD = 8
 };
 
-/* The work of one call: which block of C to compute, and over which section of k to sum. The
- * columns of B in that section are already packed. */
+/* Description of the work of one call: the block of C to compute, and the section of k to sum over.
+ * The block's columns of B in that section are already packed. */
 typedef struct block {
     const sgt_gemm_shape *s;
     const uint16_t *a, *b;

@@ -152,8 +152,8 @@ SGT_INLINE vf vround(vf a)
 {
     return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
-/* Multiply e by 2^n. This takes two multiplications, by 2^(about n/2) each, because n may be 128
- * and 2^128 is not a float. */
+/* Multiply e by 2^n. This takes two multiplications, each by about 2^(n/2), because n can be 128,
+ * and 2^128 is too large for a float. */
 SGT_INLINE vf vscale(vf e, vf n, vf x, vf lowest)
 {
     __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1),
@@ -224,16 +224,16 @@ SGT_INLINE vf vkeep(vf v, size_t n)
     int32_t lanes = n < W ? (int32_t)n : W;
     return vpick((vi){0, 1, 2, 3} < (vi){lanes, lanes, lanes, lanes}, v, vset(0));
 }
-/* In plain C, vfma rounds twice, after the multiplication and after the addition. The library's fma
- * rounds once, but calling it for every lane would cost far more than the last bit is worth. */
+/* In plain C, vfma rounds twice, after the multiplication and after the addition. The C library's
+ * fma rounds only once, but a call for every lane would be far too slow. */
 SGT_INLINE vf vfma(vf a, vf b, vf c) { return a * b + c; }
 SGT_INLINE vf vmax(vf a, vf b) { return vpick(a > b, a, b); }
 SGT_INLINE vf vmin(vf a, vf b) { return vpick(a < b, a, b); }
 SGT_INLINE vf vsqrt(vf a) { return (vf){sqrtf(a[0]), sqrtf(a[1]), sqrtf(a[2]), sqrtf(a[3])}; }
 SGT_INLINE vf vabs(vf a) { return (vf)((vi)a & (vi){INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX}); }
 SGT_INLINE vf vpick_less(vf a, vf b, vf yes, vf no) { return vpick(a < b, yes, no); }
-/* vround is correct for |a| < 2^22. Adding 1.5 * 2^23 gives a float between 2^23 and 2^24, where
- * neighbouring floats are 1 apart, so the addition rounds a to an integer. The subtraction is
+/* vround is correct for |a| < 2^22. For such a, the sum a + 1.5 * 2^23 lies between 2^23 and 2^24,
+ * where neighbouring floats are 1 apart, so the addition rounds a to an integer. The subtraction is
  * exact. */
 SGT_INLINE vf vround(vf a) { return (a + vset(12582912.0f)) - vset(12582912.0f); }
 SGT_INLINE vf vscale(vf e, vf n, vf x, vf lowest)
@@ -319,14 +319,14 @@ SGT_INLINE double vtotal(vf v) { return vdtotal(vlow(v) + vhigh(v)); }
 /* Return exp(x) with a relative error below 2^-22. The result is 0 below -87.33 (no result is
  * denormal), infinity above 88.72, and NaN for NaN.
  *
- * x = n ln 2 + r with |r| <= ln 2 / 2. ln 2 is split into two constants, of which the first has so
- * few bits that n times it is exact. exp(r) = 1 + r + r^2 q(r), where q has degree 4 (Chebyshev
- * fit, with an error of 8e-9, a fifteenth of a float's rounding error). */
+ * x = n ln 2 + r with |r| <= ln 2 / 2. ln 2 is split into the sum of two constants. The first
+ * constant has so few bits that its product with n is exact. exp(r) = 1 + r + r^2 q(r), where q has
+ * degree 4 (Chebyshev fit, with an error of 8e-9, a fifteenth of a float's rounding error). */
 SGT_INLINE vf vexp(vf x)
 {
     const vf lowest = vset(-87.33f), highest = vset(89); /* exp(89) = 2^128.4 */
-    /* if an operand is NaN, vmin and vmax return the second operand, so x is the second: NaN stays
-     * NaN */
+    /* if an operand is NaN, vmin and vmax return the second operand, so pass x as the second
+     * operand: a NaN then stays NaN */
     vf y = vmin(highest, vmax(lowest, x));
     vf n = vround(y * vset(1.44269504f));
     vf r = vfma(n, vset(-1.42860677e-6f), vfma(n, vset(-0.693145752f), y));
@@ -353,8 +353,8 @@ SGT_INLINE vf vpower_of_2(vf f)
 /* vtranspose transposes a W x W matrix of floats in place; each of the W vectors is a row. */
 #if defined(__AVX512F__)
 /* Transpose 4 x 4 blocks of floats within quarters of vectors, and then exchange the quarters. The
- * method that the other CPU levels use was slower: packing from memory took 1.5 times as long (Zen
- * 5). */
+ * method that the other CPU levels use (below) was slower with AVX-512: on a Zen 5, packing from
+ * memory took 1.5 times as long. */
 SGT_INLINE void vtranspose(vf v[W])
 {
     vf t[W];
@@ -382,10 +382,10 @@ SGT_INLINE void vtranspose(vf v[W])
 #else
 enum { LANES_LOG2 = W == 8 ? 3 : 2 };
 
-/* Give each element a number: its vector's index, followed by its lane's index, of log2 W bits
- * each. One round interleaves ("zips") vector i with vector i + W/2, for all i < W/2. This rotates
- * the 2 log2 W bits of each element's number by one. After log2 W rounds, the two indexes have
- * changed places, so that the matrix is transposed. */
+/* Number the elements: an element's number consists of its vector's index and its lane's index, of
+ * log2 W bits each. One round interleaves ("zips") vector i with vector i + W/2, for all i < W/2.
+ * This rotates the 2 log2 W bits of each element's number by one. After log2 W rounds, the two
+ * indexes have changed places, so that the matrix is transposed. */
 SGT_INLINE void vtranspose(vf v[W])
 {
     vf t[W];

@@ -16,7 +16,8 @@
 enum {
     OPS = 32, /* maximum number of operations of a graph */
     DESCS = 512,
-    /* maximum number of engine configurations to try for each mode of cuDNN's heuristics */
+    /* maximum number of engine configurations (cuDNN's suggestions for a graph) that are tried for
+     * each mode of its heuristics */
     OFFERS = 32
 };
 
@@ -51,7 +52,7 @@ struct sgt_cudnn_attention {
      *   masked  -inf, which replaces the score of a masked pair of query and key
      *   kept    1, the dropout factor, because nothing is dropped */
     float scale, masked, kept;
-    sgt_error failed; /* error of the first call that cuDNN rejected */
+    sgt_error failed; /* error of the first call that cuDNN has rejected */
 };
 
 /* ---- descriptors ---- */
@@ -98,8 +99,8 @@ static void finalize(graph *g, desc d)
     if (g->rc == SGT_OK) ok(g, g->api->BackendFinalize(d));
 }
 
-/* Destroy the newest descriptors of the graph until only `count` are left. A descriptor may refer
- * only to older ones, so newest first is a safe order. */
+/* Destroy the newest descriptors of the graph until only `count` are left. A descriptor refers only
+ * to older descriptors, so it is safe to destroy the newest first. */
 static void destroy(graph *g, int count)
 {
     while (g->desc_count > count) g->api->BackendDestroyDescriptor(g->descs[--g->desc_count]);
@@ -108,8 +109,8 @@ static void destroy(graph *g, int count)
 /* ---- tensors: B sequences of H heads; strides are in elements ---- */
 
 /* Ids of tensors. A run gives cuDNN the address of each id's tensor, in device memory or, for
- * scalars, on the host. A tensor that exists only inside the graph has no address: it is INSIDE
- * here, and tensor() gives it an id above VIRTUAL. */
+ * scalars, on the host. A tensor that exists only inside the graph has no address: its id here is
+ * INSIDE, for which the function `tensor` chooses an id above VIRTUAL. */
 enum uid { INSIDE, Q, K, V, O, LSE, DO, DQ, DK, DV, DELTA, DQ_SUMS, SCALE, MASKED, KEPT, UIDS };
 enum { VIRTUAL = 1000 }; /* ids above VIRTUAL belong to tensors that exist only inside the graph */
 
@@ -119,8 +120,8 @@ enum form {
     JOINED,            /* out or dout (B, T, H, D) */
     PRODUCT,           /* dout * out */
     ROWS,              /* one element per query (B, H, T) */
-    PAIRS,             /* one element per query and key (B, H, T, T) */
-    PAIRS_TRANSPOSED,  /* PAIRS with the strides of the transpose */
+    PAIRS,             /* array (B, H, T, T): one element for each query and key */
+    PAIRS_TRANSPOSED,  /* the same array as PAIRS, with the strides of its transpose */
     /* sums of dQ (B, H, T, D) in the order in which cuDNN's engines write them from tensor cores
      * (F16x16) */
     SUMS,
@@ -159,7 +160,7 @@ static desc tensor(graph *g, enum uid uid, enum form form, int type)
     return d;
 }
 
-/* Return a tensor of the 16-bit type of q, k, v and their gradients. */
+/* Return the descriptor of a tensor in the 16-bit type of q, k, v and their gradients. */
 static desc half(graph *g, enum uid uid, enum form form)
 {
     return tensor(g, uid, form, g->o->type == SGT_BF16 ? N(DATA_BFLOAT16) : N(DATA_HALF));
@@ -169,11 +170,10 @@ static desc inside(graph *g, enum form form) { return tensor(g, INSIDE, form, N(
 
 static desc scalar(graph *g, enum uid uid) { return tensor(g, uid, SCALAR, N(DATA_FLOAT)); }
 
-/* ---- operations: one descriptor for the function, another for its operands. Arithmetic is
- * float32. ---- */
+/* ---- operations: each has a descriptor of the function and a descriptor of the operands ---- */
 
-/* An operand of an operation: the name of an attribute, and the tensor or function to which it is
- * set. If x is NULL, add_operation does not set the attribute. */
+/* An operand of an operation: the name of an attribute, and the tensor or function x to which the
+ * attribute is set. If x is NULL, add_operation does not set the attribute. */
 typedef struct operand {
     int name;
     desc x;
@@ -261,7 +261,8 @@ static desc reshape(graph *g, desc x, desc y)
     return y;
 }
 
-/* Return a tensor that is x if query >= key, else -inf. */
+/* Apply the causal mask to the scores x: return a tensor that is x where the query's index is at
+ * least the key's, else -inf. */
 static desc causal(graph *g, desc x)
 {
     desc query = tensor(g, INSIDE, PAIRS, N(DATA_INT32)),
@@ -362,7 +363,7 @@ static int offers(graph *g, desc operations, int mode, desc config[OFFERS])
 }
 
 /* Return 0 if the engine declares that its results may differ from run to run, else 1. cuDNN's
- * attention engines never declare it, so this rejects none of them. Their dQ is deterministic
+ * attention engines never declare this, so none of them is rejected. Their dQ is deterministic
  * nevertheless, because describe_dq describes a graph that sums dQ in a fixed order. */
 static int reproducible(graph *g, desc config)
 {
@@ -385,7 +386,8 @@ static int try_config(graph *g, desc config, sgt_error *err)
     int64_t count = 0, bytes = 0;
     int first = g->desc_count;
     sgt_error *kept = g->err;
-    /* a configuration that fails must not set the error of the graph, because others may work */
+    /* a configuration that fails must not set the error of the graph, because another configuration
+     * may work */
     g->err = err;
     g->plan = make(g, N(BACKEND_EXECUTION_PLAN_DESCRIPTOR), "execution plan");
     set(g, g->plan, N(ATTR_EXECUTION_PLAN_HANDLE), N(TYPE_HANDLE), 1, &g->handle);

@@ -39,7 +39,7 @@ typedef struct sgt_cudnn_attention_options {
 
 /* Load cuDNN and plan both passes for the current device. Return SGT_ENOMEM if memory runs out.
  * Return SGT_EUNSUPPORTED if cuDNN is not on this machine, offers no execution plan, or does not
- * support the type, head size or length. */
+ * support `type`, D or T. */
 int sgt_cudnn_attention_open(sgt_cudnn_attention **out, const sgt_cudnn_attention_options *o,
                              sgt_error *err);
 /* Free `a`, which may be NULL. The call waits for the device, because cuDNN waits when its objects
@@ -48,8 +48,8 @@ void sgt_cudnn_attention_close(sgt_cudnn_attention *a);
 
 /* Return the size in bytes of the workspace, which both passes may share. It holds the memory that
  * cuDNN's kernels need. In the backward pass, it also holds delta (B, H, T), the sums of dout*out,
- * and the sums of dQ (B, H, T, D). The caller allocates it in device memory, 256-byte aligned. It
- * need not be initialized, and nothing in it is kept between passes. */
+ * and the sums of dQ (B, H, T, D). The caller allocates it in device memory, 256-byte aligned. The
+ * caller need not initialize it, and may overwrite it between passes. */
 size_t sgt_cudnn_attention_workspace(const sgt_cudnn_attention *a);
 
 /* Set the workspace's sums of dQ to 0. Call it before each backward pass, unless cuDNN's kernels

@@ -28,7 +28,7 @@ struct sgt_lt_algo {
 struct sgt_lt_result {
     struct sgt_lt_algo algo;
     size_t workspace; /* bytes of workspace that the algorithm needs */
-    /* status of this result; 0: the algorithm can be used, else `algo` and `workspace` are not
+    /* status of this result; 0: `algo` can be used; other values: `algo` and `workspace` are not
      * valid */
     int state;
     float waves;
@@ -85,7 +85,8 @@ enum {                                /* cublasLtMatrixLayoutAttribute_t */
 enum {                                       /* cublasLtMatmulPreferenceAttributes_t */
        SGT_LT_PREFERENCE_MAX_WORKSPACE = 1,  /* uint64_t */
        SGT_LT_PREFERENCE_REDUCTION_MASK = 3, /* uint32_t */
-       SGT_LT_PREFERENCE_ALIGNMENT_A = 5,    /* alignments in bytes, uint32_t, default 256 */
+       /* alignment of A's address in bytes; uint32_t; default: 256 */
+       SGT_LT_PREFERENCE_ALIGNMENT_A = 5,
        SGT_LT_PREFERENCE_ALIGNMENT_B = 6,
        SGT_LT_PREFERENCE_ALIGNMENT_C = 7,
        SGT_LT_PREFERENCE_ALIGNMENT_D = 8
@@ -97,7 +98,7 @@ enum {                                       /* cublasLtMatmulPreferenceAttribut
  * sets. */
 enum {
     SGT_LT_REDUCTION_NONE = 0,
-    /* partial sums are added to D itself, one after another, in D's type */
+    /* each block adds its partial sums to D itself, in D's type */
     SGT_LT_REDUCTION_INPLACE = 1,
     /* partial sums are stored as floats in the workspace, and added in a separate step */
     SGT_LT_REDUCTION_COMPUTE_TYPE = 2,

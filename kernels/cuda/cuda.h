@@ -52,8 +52,8 @@ typedef struct sgt_cuda_control {
     /* loss: sum of the losses of the current step so far; targets: number of targets that these
      * losses belong to (ignored targets are not counted) */
     double loss, targets;
-    /* sum of the squares of all gradients of the step. With several ranks, a single all-reduce sums
-     * `loss`, `targets` and `squares`, so these must be adjacent. */
+    /* sum of the squares of all gradients of the step. `loss`, `targets` and `squares` must be
+     * adjacent, because a single all-reduce sums all three over the ranks. */
     double squares;
     double norm; /* norm of the averaged gradient, before clipping */
     /* factor that turns the summed gradients into means and undoes loss_scale; Muon multiplies
@@ -161,8 +161,8 @@ void sgt_cuda_cross_entropy(sgt_cuda_stream s, sgt_cuda_type type, void *dlogits
 void sgt_cuda_loss_sum(sgt_cuda_stream s, sgt_cuda_control *c, const float *loss,
                        const int32_t *targets, size_t n);
 
-/* db[c] += sum_i dout[i][c]                                         dout (n, C); db (C) float
- * scratch: sgt_cuda_bias_backward_scratch(n, C) bytes */
+/* Add the gradient of a bias: db[c] += sum_i dout[i][c] dout (n, C); db (C) float scratch:
+ * sgt_cuda_bias_backward_scratch(n, C) bytes */
 void sgt_cuda_bias_backward(sgt_cuda_stream s, sgt_cuda_type type, float *db, const void *dout,
                             size_t n, size_t C, void *scratch);
 size_t sgt_cuda_bias_backward_scratch(size_t n, size_t C);
@@ -191,8 +191,9 @@ void sgt_cuda_place_documents(sgt_cuda_stream s, const sgt_cuda_documents *docum
 /* Parameters of attention: B sequences of T tokens, with H heads of D columns each. */
 typedef struct sgt_cuda_heads {
     sgt_cuda_type type;
-    /* only for float32. 1: round operands to TF32, which is fast. 0: compute each product as three
-     * products of TF32 numbers, which is almost as exact as float32 */
+    /* method for float32 operands. 1: round them to TF32, which is fast; 0: compute each product as
+     * three products of TF32 numbers, which is almost as exact as float32. Other types ignore
+     * it. */
     int tf32;
     size_t B, T, H, D;
     float scale;
@@ -223,7 +224,8 @@ void sgt_cuda_attention_hopper(sgt_cuda_stream s, const sgt_cuda_heads *a, void 
 void sgt_cuda_attention_hopper_backward(sgt_cuda_stream s, const sgt_cuda_heads *a, void *dqkv,
                                         float *delta, const void *dout, const void *out,
                                         const float *lse, const void *qkv);
-/* Return whether this device is sm_90 and the two _hopper functions support the type and D. */
+/* Return whether sgt_cuda_attention_hopper and its backward pass can be used: the current device is
+ * sm_90, and the functions support `type` and D. */
 int sgt_cuda_attention_hopper_serves(sgt_cuda_type type, size_t D);
 
 /* Copy a batch's inputs and targets to separate arrays. A target equal to `ignore` becomes -1.
@@ -261,8 +263,8 @@ void sgt_cuda_grad_finish(sgt_cuda_stream s, sgt_cuda_control *c, float clip, fl
 
 /* Decide whether to skip this update because of a spike (outliers.h), and set `spike` and `spikes`.
  * The step is a spike if its loss or its norm is more than z standard deviations above the mean of
- * earlier steps. *o, in device memory, is the history of their losses and norms. Call this after
- * the norm is computed and before the update. */
+ * earlier steps. *o, in device memory, is the history of the losses and norms of earlier steps.
+ * Call this after the norm is computed and before the update. */
 void sgt_cuda_spikes(sgt_cuda_stream s, sgt_cuda_control *c, sgt_outliers *o, double z);
 
 /* Update the parameters p of a flat buffer by the formula at sgt_adamw, with lr, c1, c2 and
@@ -290,9 +292,9 @@ void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, floa
 void sgt_cuda_muon_momentum(sgt_cuda_stream s, float *m, float *g, size_t n,
                             const sgt_cuda_control *c);
 
-/* Describes `matrices` matrices of the same shape, of n elements each. Matrix i begins at index
- * i*stride in the arrays of parameters and gradients, and at index i*stride_x in x, the working
- * array of Muon. The first matrix and both strides are aligned to 16 bytes. */
+/* Layout of `matrices` matrices that all have the same shape, with n elements each. Matrix i begins
+ * at index i*stride in the arrays of parameters and gradients, and at index i*stride_x in x, the
+ * working array of Muon. The first matrix and both strides are aligned to 16 bytes. */
 typedef struct sgt_cuda_matrices {
     size_t n, matrices, stride, stride_x;
 } sgt_cuda_matrices;
@@ -321,7 +323,7 @@ void sgt_cuda_end_step(sgt_cuda_stream s, sgt_cuda_control *c);
 /* Convert n floats: out = x, rounded to `type`. This makes the working copies of the parameters. */
 void sgt_cuda_convert(sgt_cuda_stream s, sgt_cuda_type type, void *out, const float *x, size_t n);
 
-/* out = x + y                                                      n elements; out may be x or y */
+/* Add two arrays: out = x + y n elements; out may be x or y */
 void sgt_cuda_add(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, const void *y,
                   size_t n);
 
@@ -341,7 +343,7 @@ void sgt_cuda_scale(sgt_cuda_stream s, sgt_cuda_control *c, float *g, size_t n);
  * The backward pass needs the probabilities before dropout. Without dropout, `dropped` is the same
  * array as these probabilities. */
 
-/* Change the layout of arrays for matrix products per head:
+/* Copy between the layout of activations and the layout that the matrix products of each head need:
  *   split_heads  (B, T, 3, H, D) to three arrays q, k, v of (B, H, T, D); join_heads: the inverse
  * If k and v are NULL, convert between (B, T, H, D) and q. */
 void sgt_cuda_split_heads(sgt_cuda_stream s, const sgt_cuda_heads *a, void *q, void *k, void *v,
@@ -355,7 +357,7 @@ void sgt_cuda_join_heads(sgt_cuda_stream s, const sgt_cuda_heads *a, void *qkv, 
  *   scores (B, H, T, T) */
 void sgt_cuda_causal_softmax(sgt_cuda_stream s, const sgt_cuda_heads *a, void *scores);
 
-/* out_ij = p_ij * f_ij, where p is probs and f_ij is the dropout factor
+/* Apply dropout: out_ij = p_ij * f_ij, where p is `probs` and f_ij is the dropout factor
  *   out, probs (B, H, T, T); out may be probs */
 void sgt_cuda_drop_probs(sgt_cuda_stream s, const sgt_cuda_heads *a, void *out, const void *probs);
 

@@ -18,8 +18,8 @@ static const sgt_symbol symbols[] = {
         {NULL, NULL}};
 
 /* Check that libcudnn_graph.so.9, which contains the implementation, can be loaded from the folder
- * of libcudnn.so.9 or from the system's folders. libcudnn.so.9 loads it at the first call, and
- * aborts the process if that fails. */
+ * of libcudnn.so.9 or from the system's folders. libcudnn.so.9 loads libcudnn_graph.so.9 at the
+ * first call, and aborts the process if it cannot. */
 static int graph_is_there(void *library, sgt_error *err)
 {
     Dl_info at;

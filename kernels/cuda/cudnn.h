@@ -145,7 +145,7 @@ enum { SGT_CUDNN_NAMES(SGT_CUDNN_NAME) };
 #define SGT_CUDNN_MEMBER(result, name, arguments) result(*name) arguments;
 typedef struct sgt_cudnn {
     SGT_CUDNN_FUNCTIONS(SGT_CUDNN_MEMBER)
-    int version;    /* version in the form of cudnnGetVersion: for example, 91900 is 9.19.0 */
+    int version; /* version of the loaded cuDNN, as cudnnGetVersion returns it: 91900 is 9.19.0 */
     char title[24]; /* "cuDNN 9.19.0" */
 } sgt_cudnn;
 

@@ -42,8 +42,8 @@ typedef struct sgt_cupti sgt_cupti;
 int sgt_cupti_open(sgt_cupti **out, sgt_error *err);
 void sgt_cupti_close(sgt_cupti *p); /* p may be NULL */
 
-/* Begin a range (a named part of a step). The kernels that are launched before the matching
- * sgt_cupti_pop belong to it, except those in a nested range. If no sgt_cupti is open, do
+/* Begin a range (a named part of a step). All kernels that are launched before the matching
+ * sgt_cupti_pop belong to this range, except those in a nested range. If no sgt_cupti is open, do
  * nothing. */
 void sgt_cupti_push(const char *name);
 void sgt_cupti_pop(void);
@@ -57,12 +57,13 @@ void sgt_cupti_push_label(const char *name);
 void sgt_cupti_work(double flops, double bytes);
 
 typedef struct sgt_cupti_kernel {
-    const char *name;          /* for example "layernorm", "copy to device" or "fill" */
-    const char *category;      /* "kernel", "copy" or "fill"; a static string */
+    const char *name; /* name of the work, for example "layernorm", "copy to device" or "fill" */
+    const char *category;      /* kind of work: "kernel", "copy" or "fill"; a static string */
     const char *range, *label; /* as pushed; NULL: none */
     uint32_t device, stream;
     uint64_t start, end;
-    /* cost as declared with sgt_cupti_work, 0: unknown. For a copy or fill, `bytes` is its size. */
+    /* cost of the work as declared with sgt_cupti_work; 0: unknown. For a copy or a fill, `bytes`
+     * is the number of bytes copied or filled. */
     double flops, bytes;
 } sgt_cupti_kernel;
 
@@ -108,20 +109,21 @@ enum { SGT_CUPTI_DOMAIN_RESOURCE = 3, SGT_CUPTI_NODE_CREATED = 13, SGT_CUPTI_NOD
 enum { SGT_CUPTI_HOST_TO_DEVICE = 1, SGT_CUPTI_DEVICE_TO_HOST = 2, SGT_CUPTI_DEVICE_TO_DEVICE = 8 };
 
 /* Records of kernels, copies and fills. CUPTI's records have more fields. The fields here have the
- * same offsets in every CUPTI from 12.8 on. The sizes differ, so only CUPTI's next_record can find
- * the next record. */
+ * same offsets in every CUPTI from 12.8 on. The sizes of the records differ from version to
+ * version, so only CUPTI's next_record can find the next record. */
 typedef struct sgt_cupti_launch { /* record of a kernel */
     int32_t kind, rest[3];
     uint64_t start, end, completed;
     uint32_t device, context, stream, grid_to_correlation[13];
     const char *name; /* mangled; CUPTI owns the string */
     uint64_t reserved_to_launch[4];
-    uint64_t node; /* id of the node of a CUDA graph; 0: none */
+    /* id of the CUDA graph node that launched the kernel; 0: not launched by a graph */
+    uint64_t node;
 } sgt_cupti_launch;
 
 typedef struct sgt_cupti_move { /* record of a copy or of a fill; a fill has no direction */
     int32_t kind;
-    uint8_t direction, rest[3]; /* direction: for example SGT_CUPTI_HOST_TO_DEVICE */
+    uint8_t direction, rest[3]; /* direction of a copy, for example SGT_CUPTI_HOST_TO_DEVICE */
     uint64_t bytes, start, end;
     uint32_t device, context, stream, correlation[3];
     void *reserved;
@@ -153,7 +155,7 @@ typedef struct sgt_cupti_api {
     sgt_cupti_result (*enable_callback)(uint32_t on, sgt_cupti_subscriber s,
                                         sgt_cupti_domain domain, sgt_cupti_callback_id which);
     sgt_cupti_result (*node_id)(sgt_cupti_node node, uint64_t *id);
-    /* make CUPTI call `now` for all times in its records */
+    /* make CUPTI take all times in its records from the function `now` */
     sgt_cupti_result (*set_clock)(uint64_t (*now)(void));
     sgt_cupti_result (*set_buffers)(sgt_cupti_request request, sgt_cupti_complete complete);
     sgt_cupti_result (*enable)(sgt_cupti_kind kind);

@@ -14,7 +14,8 @@
 extern "C" {
 #endif
 
-/* Keep a message for the next sgt_cuda_check. If an earlier message is still kept, do nothing. */
+/* Keep a message that the next sgt_cuda_check will report. If an earlier message has not been
+ * reported yet, do nothing. */
 void sgt_cuda_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Return SGT_OK if no failure was noted. Otherwise return SGT_EIO with the message in *err, and

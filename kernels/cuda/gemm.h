@@ -51,8 +51,8 @@ typedef struct sgt_cuda_gemm_shape {
     /* 1: add to the old D, or to `onto` in sgt_cuda_gemm_run_mixed; 0: overwrite D */
     int accumulate;
     sgt_cuda_epilogue epilogue;
-    /* Number of multiprocessors that the library may use; its heuristics choose algorithms for this
-     * number. The remaining multiprocessors are free for other kernels. 0: all multiprocessors. */
+    /* Number of multiprocessors that the library may use; 0: all. The library's heuristics choose
+     * algorithms for this number. The remaining multiprocessors stay free for other kernels. */
     int32_t multiprocessors;
     /* number of matrix products that one call computes; 0 means 1. With more than one, the shape
      * must have no epilogue, and stride_a, stride_b and stride_d are the distances in elements from
@@ -61,8 +61,8 @@ typedef struct sgt_cuda_gemm_shape {
     size_t stride_a, stride_b, stride_d;
 } sgt_cuda_gemm_shape;
 
-/* Size in bytes of the workspace that all matrix products of an sgt_cuda_gemms share. Algorithms
- * for Hopper request this much. */
+/* Size in bytes of the workspace that all matrix products of an sgt_cuda_gemms share. The library's
+ * algorithms for Hopper GPUs ask for this size. */
 #define SGT_CUDA_GEMM_WORKSPACE ((size_t)32 << 20)
 
 typedef struct sgt_cuda_gemms sgt_cuda_gemms;
@@ -82,11 +82,12 @@ typedef struct sgt_cuda_gemms_options {
      * earlier run; NULL: none. Text for a different device or library version is ignored. The
      * string must stay valid until the last product is planned. */
     const char *choices;
-    int unverified; /* 1: do not check the results of algorithms; 0: check them */
+    int unverified; /* 1: do not check the results of algorithms; 0: check the results */
     /* function that is called for each algorithm that is rejected because its results are wrong,
      * and for each matrix product whose algorithm could not be checked for lack of memory */
     sgt_notice notice;
-    /* 1: time algorithms, and use the fastest; 0: use the first that the heuristics suggest */
+    /* 1: time the algorithms, and use the fastest; 0: use the first algorithm that the heuristics
+     * suggest */
     int timing;
     /* Number of bytes that are overwritten before each timed run, to evict the operands from the
      * GPU's caches; 0: 64 MiB. The operands then come from memory, as they do in a training

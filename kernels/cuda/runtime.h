@@ -80,13 +80,13 @@ int sgt_cuda_elapsed_ms(float *ms, sgt_cuda_event from, sgt_cuda_event to, sgt_e
 /* Return the first error that a launch or an asynchronous call has left since the last check. The
  * call does not wait for the device. */
 int sgt_cuda_check(sgt_error *err);
-/* Note that a call to another library (`what`) failed with error `code`. If it is the first failure
- * since the last check, the next check reports it. */
+/* Note that a call to another library (`what`) failed with error `code`. The next sgt_cuda_check
+ * reports this failure if it is the first since the last check. */
 void sgt_cuda_note_failure(const char *what, int code);
 
 /* Call sgt_cuda_launched right after enqueueing work that is not a kernel of ours, such as a copy,
- * with the name of the work. If the device or the last call left an error, the next check reports
- * it with this name.
+ * with the name of the work. If the device or the last call has left an error, the next
+ * sgt_cuda_check reports the error with this name.
  *
  * For our own kernels, DEV_LAUNCH calls sgt_cuda_kernel_launched, which also counts the launch. The
  * name of the work is then for example "norm_kernel (grid 768, block 256, 3072 bytes of shared
@@ -108,9 +108,9 @@ int sgt_cuda_patience(int on_a_card);
  *
  * Between capture and capture_end, work that is enqueued on s does not run. It is recorded in a
  * graph, together with its arguments. Another stream joins the capture when it waits for an event
- * that was recorded on s. It must leave before capture_end: s must wait for an event that was
- * recorded on the other stream. These events then belong to the graph. Nothing may be allocated or
- * freed during a capture. */
+ * that was recorded on s. The other stream must leave the capture before capture_end: s must wait
+ * for an event that was recorded on the other stream. These events then belong to the graph.
+ * Nothing may be allocated or freed during a capture. */
 int sgt_cuda_capture(sgt_cuda_stream s, sgt_error *err);
 int sgt_cuda_capture_end(sgt_cuda_stream s, sgt_cuda_graph *g, sgt_error *err);
 /* Run a graph on a stream. The graph must not be running already. */
@@ -122,8 +122,9 @@ typedef struct sgt_cuda_counts {
     /* number of launches of kernels and library functions; launches in a graph are counted when
      * they are captured, and not when the graph runs */
     uint64_t launches;
-    uint64_t finishes; /* calls to sgt_cuda_finish, which waits for all work of a stream */
-    /* calls to sgt_cuda_event_finish that had to wait for their event */
+    /* number of calls to sgt_cuda_finish, which waits for all work of a stream */
+    uint64_t finishes;
+    /* number of calls to sgt_cuda_event_finish that had to wait for the event */
     uint64_t event_waits;
     uint64_t copies, graph_runs;
     uint64_t mallocs; /* number of allocations of device memory and of pinned host memory */
