@@ -1,18 +1,18 @@
-/* backward.c: the backward pass. It starts from the gradient of the last LayerNorm's output and
- * computes all gradients. buf.dx is the gradient of the residual stream, to which every branch adds
- * its gradient. In the first micro-step of a step, matrix products overwrite the gradients of
+/* backward.c: the backward pass, which computes all gradients from the gradient of the last
+ * LayerNorm's output. buf.dx is the gradient of the residual stream; each residual branch adds its
+ * gradient to buf.dx. In the first micro-step of a step, matrix products overwrite the gradients of
  * weight matrices, so that these large arrays need not be cleared first. In later micro-steps,
- * matrix products add to the gradients. */
+ * matrix products add to these gradients. */
 #include <omp.h>
 #include <string.h>
 
 #include "train/cpu/cpu_backend.h"
 #include "kernels/dropout.h"
 
-/* Backward pass of a LayerNorm: add the gradient of its input to buf.dx, and the gradients of its
- * weight and bias to dw and db. Each tile computes partial sums of dw and db over its positions.
- * These sums are then added in the order of the tiles, so that the number of threads does not
- * matter. */
+/* Backward pass of a LayerNorm with the input x: add the gradient of x to buf.dx, and the gradients
+ * of the weight and the bias to `dw` and `db`. Each tile of positions gets its own partial sums of
+ * dw and db, which are then added in the order of the tiles, so that the result does not depend on
+ * the number of threads. */
 static void layernorm(sgt_cpu_backend *c, const float *x, const float *mean, const float *rstd,
                       const float *w, float *dw, float *db)
 {
@@ -32,8 +32,9 @@ static void layernorm(sgt_cpu_backend *c, const float *x, const float *mean, con
     }
 }
 
-/* Compute the gradient of a bias: add the column sums of dout (N, width) to db (width). dout is
- * bfloat16 if shape.bf16 is set, else float. Each task sums a range of columns over all N rows. */
+/* Compute the gradient of a bias: add the column sums of the (N, width) array `dout` to the `width`
+ * floats at `db`. `dout` is bfloat16 if shape.bf16 is set, otherwise float. Each task sums some of
+ * the columns over all N rows. */
 static void bias(sgt_cpu_backend *c, float *db, const void *dout, size_t width)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -47,10 +48,10 @@ static void bias(sgt_cpu_backend *c, float *db, const void *dout, size_t width)
     }
 }
 
-/* Round elements from[at] .. from[at + n - 1], the gradients of a matrix product's output, to the
- * format of matrix-product operands. If shape.bf16 is set, write them in bfloat16 to the same
- * indexes of buf.packed_dy. Otherwise, if the precision requires rounding, write them to the same
- * indexes of dy, which may be the array `from` itself. */
+/* Round from[at..at+n-1], gradients of a matrix product's output, to the format in which matrix
+ * products read them. If shape.bf16 is set, write them as bfloat16 to the same indexes of
+ * buf.packed_dy. Otherwise, if the precision requires rounding, write them to the same indexes of
+ * `dy`, which may be the same array as `from`. Otherwise do nothing. */
 static void finish(const sgt_cpu_backend *c, float *dy, const float *from, size_t at, size_t n)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -58,8 +59,8 @@ static void finish(const sgt_cpu_backend *c, float *dy, const float *from, size_
     else if (s->rounding) s->k->round_to(dy + at, from + at, n, s->format);
 }
 
-/* Backward pass of y = x W + b. From dy, which `finish` has rounded, compute dx and the gradients
- * of W and b. x is bfloat16 if shape.bf16 is set, else float. */
+/* Backward pass of y = x W + b. From `dy`, which `finish` has already rounded, compute `dx` and the
+ * gradients of W and b. `x` is bfloat16 if shape.bf16 is set, otherwise float. */
 static void linear(sgt_cpu_backend *c, int which, sgt_cpu_block *l, size_t weight, const void *x,
                    const float *dy, size_t width, float *dx)
 {
@@ -79,8 +80,8 @@ static void gelu(sgt_cpu_backend *c, const sgt_cpu_block *l)
     for (size_t t = 0; t < s->tiles; t++) {
         size_t n, r = sgt_cpu_tile(s, t, &n);
         for (size_t at = 4 * r * C; at < 4 * (r + n) * C;
-             /* process only C floats at a time: apply GELU's derivative to them, then round them
-              * while they are in the L1 cache */
+             /* process C floats at a time: multiply by GELU's derivative, then round while they are
+              * still in the L1 cache */
              at += C) {
             s->k->gelu_backward(c->buf.dwide + at, c->buf.dwide + at, l->fc + at, C,
                                 s->o.model.gelu);
@@ -107,7 +108,7 @@ static void attention(sgt_cpu_backend *c, const sgt_cpu_block *l)
     }
 }
 
-/* Round the gradients of q, k and v of all heads, an array of shape (N, 3C). */
+/* Round the gradients of q, k and v, an (N, 3C) array, to the format that matrix products read. */
 static void finish_attention(sgt_cpu_backend *c)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -121,10 +122,11 @@ static void finish_attention(sgt_cpu_backend *c)
     }
 }
 
-/* Return the gradient of a residual branch's output. This is buf.dx, the gradient of the residual
- * stream, with the branch's dropout applied and then rounded by `finish`. If there is neither
- * dropout nor rounding, return buf.dx itself, else `out`, which holds the result. Exception: if
- * shape.bf16 is set, the result is in buf.packed_dy, and the caller must not read `out`. */
+/* Return the gradient of the output of a residual branch: buf.dx, the gradient of the residual
+ * stream, with the dropout of the branch applied, and then rounded by `finish`. If there is neither
+ * dropout nor rounding, return buf.dx itself. Otherwise compute the result in `out` and return
+ * `out`. Exception: if shape.bf16 is set, the result is in buf.packed_dy, and the caller must not
+ * read `out`. */
 static const float *branch(sgt_cpu_backend *c, const sgt_cpu_block *l, uint32_t site, float *out)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -150,8 +152,8 @@ static void undrop_embeddings(sgt_cpu_backend *c)
     }
 }
 
-/* Compute the gradients of wte and wpe. Each task adds up the gradients of some columns over all
- * positions, always in the order of the positions. */
+/* Add to the gradients of wte and wpe. Each task computes some of the columns: it adds up their
+ * gradients over all positions, in the order of the positions. */
 static void embeddings(sgt_cpu_backend *c)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -177,9 +179,9 @@ static void clear_rows(sgt_cpu_backend *c, float *x)
     }
 }
 
-/* Set to 0 the gradients to which all micro-steps add: those of LayerNorms, biases and wpe and, if
- * the head has its own weight, of wte. The other gradients need not be cleared, because a matrix
- * product overwrites them in the first micro-step. */
+/* Clear the gradients that are only ever added to: those of LayerNorms, biases and wpe, and of wte
+ * if the head is not tied to it. All other gradients need not be cleared, because a matrix product
+ * overwrites them in the first micro-step of a step. */
 static void clear_small_gradients(const sgt_model *m, float *grads)
 {
     for (size_t i = m->untied ? 0 : 1; i < sgt_model_tensors(m); i++) {
@@ -190,12 +192,12 @@ static void clear_small_gradients(const sgt_model *m, float *grads)
 }
 
 /* Recompute the activations of a block that the forward pass did not keep. The function makes the
- * same calls as the forward pass, so that it computes the same bits. It may overwrite buf.dln and
+ * same calls as the forward pass, so the results are bit-identical. It may overwrite buf.dln and
  * buf.dwide.
  *
- * It does nothing for share_last, the last block that recomputes. All such blocks store their
- * activations in the same memory, which still holds those of share_last when the backward pass
- * begins. */
+ * For share_last, the last block that recomputes, do nothing. All such blocks store their
+ * activations in the same memory, and at the beginning of the backward pass this memory still
+ * contains the activations of share_last. */
 static void recompute(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x)
 {
     const float *p = c->buf.params;

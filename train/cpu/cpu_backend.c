@@ -1,5 +1,5 @@
-/* cpu_backend.c: the functions of backend.h for a CPU: put, get, and those that run a step. plan.c
- * sets the backend up. forward.c, backward.c and update.c compute a step. */
+/* cpu_backend.c: the functions of sgt_backend (backend.h) for a CPU, such as put, get and
+ * micro_step. plan.c sets up the backend; forward.c, backward.c and update.c compute a step. */
 #include "train/cpu/cpu_backend.h"
 
 #include <stdlib.h>
@@ -26,13 +26,13 @@ void sgt_cpu_close(sgt_backend *b)
 
 /* ---- state ---- */
 
-/* A range of elements of one tensor, within a flat array of all parameters, moments or
- * gradients. */
+/* A range of elements of one tensor, in a flat array that contains all parameters, all moments or
+ * all gradients. */
 typedef struct state_part {
-    /* the flat array that contains the range: float, or bfloat16 if `half` is set */
+    /* flat array that contains the range; bfloat16 if `half` is 1, otherwise float */
     void *flat;
-    size_t at;      /* index of the range's first element in `flat` */
-    size_t element; /* index of the range's first element among all parameters */
+    size_t at;      /* index in `flat` of the first element of the range */
+    size_t element; /* index among all parameters of the first element of the range */
     int half;
 } state_part;
 
@@ -67,9 +67,9 @@ static void read_floats(float *to, const state_part *p, size_t n)
     }
 }
 
-/* Return whether the optimizer lacks the state `what` for this tensor: SGD has no second moments,
- * and Muon has none for the tensors that it updates. For such a state, get returns zeros and put
- * does nothing. */
+/* Return 1 if the optimizer does not have the state `what` for this tensor, otherwise 0. SGD has no
+ * second moments, and Muon has none for the tensors that it updates. For such a state, `get`
+ * returns zeros, and `put` does nothing. */
 static int is_nothing(const sgt_cpu_shape *s, sgt_state what, size_t tensor)
 {
     return what == SGT_MOMENT2 && (s->o.optim.kind == SGT_SGD || sgt_cpu_by_muon(s, tensor) >= 0);

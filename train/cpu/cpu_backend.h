@@ -1,23 +1,24 @@
-/* cpu_backend.h: internals of the CPU backend. Only files in train/cpu include it.
+/* cpu_backend.h: internals of the CPU backend, included only by files in train/cpu.
  *
- * B rows of T tokens are N = B*T positions. Results do not depend on the number of threads. To
- * achieve this, loops are divided into tiles whose size depends only on these shapes, and the
- * partial sums of tiles are added in the order of the tiles. Nothing is allocated after open.
+ * A batch has B rows of T tokens, which are N = B*T positions. Results do not depend on the number
+ * of threads: loops are divided into tiles, whose size depends only on B and T, and the partial
+ * sums of the tiles are added in the order of the tiles. After the backend is open, it allocates no
+ * memory.
  *
  * In bf16 and fp16, every operand of a matrix product is rounded as soon as it is computed:
- * weights, LayerNorm outputs, qkv, attention's output, input and output of GELU, and the gradient
- * of each matrix product's output. Sums, the residual stream, softmax, LayerNorm, loss and update
- * are float32. Attention is computed in float32, too, unless our own kernels multiply bfloat16
- * (sgt_kernels_bf16). These kernels also round the probabilities, the gradients of the scores and
- * the incoming gradient.
+ * weights, LayerNorm outputs, qkv, the output of attention, the input and output of GELU, and the
+ * gradient of the product's output. Sums, the residual stream, softmax, LayerNorm, loss and update
+ * use float32. Attention also uses float32, unless sgt's own kernels multiply bfloat16
+ * (sgt_kernels_bf16). These kernels also round the probabilities, the gradients of the scores, and
+ * the gradient of attention's output.
  *
- * If the CPU does not multiply bfloat16 itself, rounded numbers are stored as float32. If it does,
- * they are packed into bfloat16:
+ * If the CPU cannot multiply bfloat16, rounded numbers are stored as float32. If it can, they are
+ * stored as bfloat16, which they are converted to at the following times:
  *   - weights: once per update
  *   - activations that only matrix products read, and gradients of matrix products' outputs: each
  *     row as soon as it is computed
- *   - the outputs of attention and of the last LayerNorm, which are also read in float32: just
- *     before a matrix product */
+ *   - outputs of attention and of the last LayerNorm, which are also needed in float32: just before
+ *     the matrix product that reads them */
 #ifndef SGT_CPU_BACKEND_H
 #define SGT_CPU_BACKEND_H
 
@@ -26,53 +27,55 @@
 #include "kernels/muon.h"
 #include "train/log/trace.h"
 
-/* The head's logits are computed for one chunk of rows at a time. This is the maximum number of
- * rows per chunk if planned matrix products (kernels/cpu) compute the head. */
+/* Maximum number of rows for which the head computes logits at a time, if planned matrix products
+ * (kernels/cpu) compute the head. Such a group of rows is a chunk. */
 #define SGT_HEAD_ROWS 256
-/* maximum number of rows per chunk if sgt_head_run computes the head in float32; twice as many in
- * bf16 */
+/* maximum number of rows in a chunk if sgt_head_run computes the head with float32 operands; with
+ * bf16, the maximum is twice as large */
 #define SGT_OWN_HEAD_ROWS 512
-#define SGT_PIECE 65536 /* maximum number of floats that one task of the optimizer updates */
-/* Number of parameters that a task updates before it copies them, rounded, to the array that matrix
- * products read. So few parameters are still in the L1 cache when they are copied. */
+#define SGT_PIECE 65536 /* maximum number of floats that one optimizer task updates */
+/* Number of parameters that an optimizer task updates before it copies them, rounded, to the array
+ * that matrix products read. This number is small, so that the parameters are still in the L1 cache
+ * when they are copied. */
 #define SGT_UPDATE_FLOATS 2048
-#define SGT_BIAS_COLUMNS 128 /* number of columns that one task sums for a bias gradient */
+#define SGT_BIAS_COLUMNS 128 /* number of columns that one task sums for the gradient of a bias */
 /* number of columns of the embedding gradients that one task computes */
 #define SGT_EMBED_COLUMNS 64
 
-/* A transformer block: the indexes of its tensors, and the activations that the backward pass
- * needs. All blocks that recompute activations store these in the memory of the first such block.
- * If shape.bf16 is set, ln1, ln2 and gelu are stored in bfloat16, because only matrix products read
- * them. */
+/* A transformer block: the indexes of its tensors, and the activations that its backward pass
+ * needs. If several blocks recompute activations, they all use the memory of the first such block
+ * for these. ln1, ln2 and gelu are bfloat16 if shape.bf16 is set, because only matrix products read
+ * them; otherwise they are float. */
 typedef struct sgt_cpu_block {
     uint32_t layer;
     sgt_recompute recompute;
-    /* for each tensor, the index of its first float in buf.params and buf.grads */
+    /* index in buf.params and buf.grads of the first float of each tensor */
     size_t at[SGT_BLOCK_TENSORS];
-    double squares; /* sum of the squares of all gradients of the block's four weight matrices */
-    /* For each tensor of the block: number of optimizer tasks, counted from the beginning of a
-     * pass, after which the entire tensor is updated. Each task updates one piece of a tensor
-     * (sgt_cpu_piece). */
+    double squares; /* sum of squares of the gradients of the block's four weight matrices */
+    /* For each tensor of the block: number of optimizer tasks that must be done until the whole
+     * tensor is updated, counted from the beginning of an optimizer pass. Each task updates one
+     * sgt_cpu_piece. */
     size_t shares[SGT_BLOCK_TENSORS];
-    /* outputs of the first and second LayerNorm and of GELU: (N, C), (N, C), (N, 4C) */
+    /* ln1, ln2: outputs of the two LayerNorms, (N, C) each; gelu: output of GELU, (N, 4C) */
     void *ln1, *ln2, *gelu;
-    /* mean1, rstd1: mean and 1/(standard deviation) of each position for the first LayerNorm, (N)
-     * each */
+    /* statistics of the first LayerNorm, (N) each: mean1: mean of each position; rstd1: 1/(standard
+     * deviation) of each position */
     float *mean1, *rstd1;
     float *qkv; /* (N, 3C) */
-    /* att: attention's output (N, C); lse: log-sum-exp of the attention scores (B, H, T) */
+    /* att: output of attention, (N, C); lse: log-sum-exp of each row of attention scores, (B, H,
+     * T) */
     float *att, *lse;
-    /* mid: residual stream after attention (N, C); mean2, rstd2: as mean1 and rstd1, but for the
-     * second LayerNorm */
+    /* mid: residual stream after attention, (N, C); mean2, rstd2: statistics of the second
+     * LayerNorm, (N) each */
     float *mid, *mean2, *rstd2;
     float *fc;  /* (N, 4C) */
-    float *out; /* residual stream after the MLP (N, C), which is the input of the next block */
+    float *out; /* residual stream after the MLP, (N, C): input of the next block */
 } sgt_cpu_block;
 
-/* The matrix products planned for one weight. forward computes y = x W; dx computes the gradient of
- * x; dw computes the gradient of W. */
+/* Plans for the matrix products that involve one weight matrix W. `forward` computes y = x W, `dx`
+ * the gradient of x, and `dw` the gradient of W. */
 typedef struct sgt_cpu_linear {
-    sgt_gemm *forward, *dx, *dw[2]; /* dw[0] overwrites the gradient of W, dw[1] adds to it */
+    sgt_gemm *forward, *dx, *dw[2]; /* dw[0] overwrites the gradient of W; dw[1] adds to it */
 } sgt_cpu_linear;
 
 enum {
@@ -82,153 +85,160 @@ enum {
     SGT_LINEAR_FCPROJ,
     SGT_LINEAR_BLOCK, /* number of weight matrices in a block */
     SGT_LINEAR_HEAD = SGT_LINEAR_BLOCK,
-    /* used instead of SGT_LINEAR_HEAD for the last chunk of rows if that chunk has fewer rows than
-     * the others */
+    /* for the last chunk of rows of the head, if this chunk has fewer rows than the other chunks */
     SGT_LINEAR_HEAD_LAST,
     SGT_LINEARS
 };
 
-/* The options of the backend, and sizes that follow from them. They are constant once the backend
- * is open. */
+/* The options of the backend, and sizes computed from the options. All fields are constant once the
+ * backend is open. */
 typedef struct sgt_cpu_shape {
-    /* The caller's options. Strings, verdicts and recompute_at are valid only during open.
-     * bf16_moments is 0 unless the optimizer is AdamW, and accum is at least 1. */
+    /* The options from the caller, with two changes: bf16_moments is 0 unless the optimizer is
+     * AdamW, and accum is at least 1. Strings, verdicts and recompute_at are valid only while the
+     * backend opens. */
     sgt_backend_options o;
     const sgt_kernels *k;
     size_t B, T, N, C, H, D, V;
-    /* wpe, lnf_w, lnf_b: index of each tensor's first float in buf.params and buf.grads; wte has
+    /* index in buf.params and buf.grads of the first float of three tensors: the position
+     * embedding, and the weight and bias of the last LayerNorm; the token embedding wte begins at
      * index 0 */
     size_t wpe, lnf_w, lnf_b;
-    size_t head_w; /* index of the first float of the head's weight; 0 if the head is tied to wte */
-    size_t ldv;    /* row stride of the logits in floats: V, rounded up to whole vectors */
-    /* tile: number of positions per task; tiles: number of tasks into which the N positions are
-     * divided */
+    size_t head_w; /* index of the first float of the head's weight matrix; 0 if it is wte */
+    size_t ldv;    /* floats from one row of logits to the next: V rounded up to a multiple of 16 */
+    /* The N positions are divided into tiles, each of which is one task. tile: number of positions
+     * in a tile; tiles: number of tiles. */
     size_t tile, tiles;
-    /* The head is computed for one chunk of rows at a time. head_rows: number of rows per chunk;
-     * head_last: number of rows in the last chunk, which may be smaller. */
+    /* The N rows of the head are divided into chunks, which are computed one after another.
+     * head_rows: number of rows in each chunk except the last; head_last: number of rows in the
+     * last chunk. */
     size_t head_rows, head_last;
     size_t scratch_floats; /* floats of each thread's scratch */
     float scale;           /* attention's 1/sqrt(D) */
-    /* 1: operands of matrix products are rounded to `format`; 0: they stay float32 */
+    /* 1: operands of matrix products are rounded to `format`; 0: operands are not rounded */
     int rounding;
     sgt_rounding format;
-    int bf16; /* 1: matrix products multiply bfloat16 operands; 0: float32 operands */
-    /* 1: the attention kernels round their operands themselves; 0: the backend rounds these
-     * operands first */
+    int bf16; /* type of the operands of matrix products: 1: bfloat16; 0: float32 */
+    /* 1: the attention kernels round their operands; 0: the backend must round them before */
     int attention_rounds;
     int own_head;         /* 1: sgt_head_run computes the head */
     uint64_t ranks, rank; /* ranks: number of ranks; rank: index of this rank */
     uint64_t ranks_here;  /* number of ranks on this machine */
 } sgt_cpu_shape;
 
-/* Addresses of all buffers. They are constant once memory is laid out. */
+/* Addresses of all buffers, which are constant once the buffers have been laid out. */
 typedef struct sgt_cpu_buffers {
     sgt_arena arena;
     float *params, *grads; /* flat arrays of all tensors */
-    /* memory that receives chunks of gradients from the other ranks (ranks.c); NULL if there are no
-     * ranks */
+    /* memory for chunks of gradients received from other ranks (see ranks.c); NULL if there are no
+     * other ranks */
     float *received;
-    /* First moments m and second moments v: float, or bfloat16 if optim.bf16_moments is set. v
-     * contains only the tensors that have second moments (see sgt_cpu_second). */
+    /* m: first moments; v: second moments of those tensors that have second moments (see
+     * sgt_cpu_second). Both are bfloat16 if optim.bf16_moments is set, otherwise float. */
     void *m, *v;
-    /* the parameters in the form that matrix products read: `params` itself, a copy rounded to
-     * `format` but stored in float32, or a bfloat16 copy */
+    /* the parameters as matrix products read them: `params` itself if operands are not rounded;
+     * otherwise a rounded copy, stored as bfloat16 if shape.bf16 is set and as float32 if not */
     void *weights;
     int32_t *ids, *targets; /* (N), (N) */
-    /* array of N elements: for each position, the index within its row at which its document
-     * begins; NULL: attention ignores documents */
+    /* (N) array: for each position, the index in its row of the first token of its document; NULL:
+     * attention ignores documents */
     int32_t *start;
     float *x0; /* embeddings (N, C) */
-    /* lnf: output of the last LayerNorm (N, C); meanf, rstdf: its statistics, (N) each */
+    /* lnf: output of the last LayerNorm, (N, C); meanf, rstdf: statistics of the last LayerNorm,
+     * (N) each */
     float *lnf, *meanf, *rstdf;
-    float *logits, *loss; /* logits: (head_rows, ldv), or NULL if own_head is set; loss: (N) */
-    /* dx: gradient of the residual stream; dln: gradient of a LayerNorm's output; (N, C) each */
+    float *logits, *loss; /* logits: (head_rows, ldv), NULL if own_head is set; loss: (N) */
+    /* dx: gradient of the residual stream, (N, C); dln: gradient of a LayerNorm's output, (N, C) */
     float *dx, *dln;
-    float *dwide; /* gradient of qkv (N, 3C), or of the MLP's hidden layer (N, 4C) */
-    /* Operands of matrix products, rounded to bfloat16 from float arrays:
-     *   packed         activations (N, C)
-     *   packed_dy      gradients of a product's output (N, 4C)
-     *   packed_logits  gradients of the logits (head_rows, ldv) */
+    float *dwide; /* gradient of qkv, (N, 3C), or of the MLP's hidden layer, (N, 4C) */
+    /* Operands of matrix products that have been converted from float to bfloat16:
+     *   packed         activations, (N, C)
+     *   packed_dy      gradients of a matrix product's output, (N, 4C)
+     *   packed_logits  gradients of the logits, (head_rows, ldv) */
     uint16_t *packed, *packed_dy, *packed_logits;
-    /* (tiles, 2, C) array: for each tile, the gradients of a LayerNorm's weight and bias, summed
-     * over the positions of this tile; the sums of all tiles are added up later */
+    /* (tiles, 2, C) array for the backward pass of a LayerNorm: for each tile of positions, the
+     * gradients of the weight and the bias, summed over this tile */
     float *partial;
-    /* (threads, scratch_floats) array: one row of scratch memory for each thread. It is used by
-     * attention and, in bf16, by kernels that compute one row of C floats before rounding it. */
+    /* (threads, scratch_floats) array: scratch memory of each thread, used by attention and, in
+     * bf16, by kernels that compute C floats before converting them to bfloat16 */
     float *scratch;
-    /* Array with one element for each task that adds up embedding gradients: by how much the task
-     * has increased the sum of squares of wte's gradient */
+    /* array with one element for each task that computes embedding gradients: the amount by which
+     * the task has increased the sum of squares of wte's gradient */
     double *grown;
-    /* array with one element for each piece of the update: the sum of squares of its gradients */
+    /* array with one element for each piece in sgt_cpu_update.pieces: the sum of squares of its
+     * gradients */
     double *squares;
-    void *products; /* scratch memory for matrix products, of which only one runs at a time */
-    void *muon;     /* Muon's scratch memory for one matrix; NULL if the optimizer is not Muon */
+    void *products; /* scratch memory for matrix products, which run one at a time */
+    void *muon;     /* Muon's scratch memory for one matrix; NULL without Muon */
 } sgt_cpu_buffers;
 
 /* State of the current step. */
 typedef struct sgt_cpu_step {
     uint64_t number; /* number of the step, for dropout */
-    float dropping;  /* dropout probability in the current pass; 0 during an evaluation */
-    /* This rank's row b of the current micro-step has the index row + b * ranks among all rows
-     * of the step, over all micro-steps and ranks. Dropout uses this index to generate the row's
-     * mask. */
+    float dropping;  /* dropout probability in this pass; 0 in an evaluation */
+    /* Index of this rank's first row in the current micro-step, among all rows of the step (of all
+     * micro-steps and ranks). Row b of this rank has the index row + b * ranks, from which dropout
+     * generates its mask. */
     uint64_t row;
-    /* 1: the next micro-step is the first one of its step. Its matrix products overwrite the
-     * gradients of the previous step. Later micro-steps add to the gradients. */
+    /* 1: the next micro-step is the first of its step, so its matrix products must overwrite the
+     * gradients of the previous step; 0: they must add to the gradients */
     int fresh;
     sgt_scaler scaler;
-    /* factor by which the gradient of each target's loss is multiplied, including the loss scale */
+    /* factor, including the loss scale, by which the loss of each target is multiplied to compute
+     * gradients */
     double nominal;
     double loss_sum;  /* sum of the step's losses so far */
     uint64_t counted; /* number of targets so far */
-    /* Sum of squares of the head's weight gradient, as the head has computed it in the latest
-     * micro-step. If the head is tied to wte, the embeddings add to this gradient later. */
+    /* Sum of squares of the gradient of the head's weight, as computed by the head in the latest
+     * micro-step. If the head is tied to wte, the backward pass of the embeddings changes this
+     * gradient later; token_squares accounts for that. */
     double head_squares;
-    /* Sum of squares of wte's gradient. If the head is tied to wte, the two share a gradient, of
-     * which head_squares covers only the head's contribution. In this case, the field is the
-     * increase in the sum of squares when the embeddings add to the gradient. */
+    /* Sum of squares of wte's gradient. If the head is tied to wte, both have the same gradient,
+     * and head_squares is its sum of squares before the embeddings' part is added. In this case,
+     * token_squares is the increase caused by the embeddings' part. */
     double token_squares;
-    /* array of N elements that the caller of `eval` provides and the head fills in: 1 if no token
-     * has a larger logit than the target, else 0; NULL: not requested */
+    /* array of N elements from the caller of `eval`, or NULL if the caller has none. The head sets
+     * an element to 1 if no id has a larger logit than the target, otherwise to 0. */
     uint8_t *greedy;
-    uint64_t last; /* index of the step that last_metrics describes */
+    uint64_t last; /* index of the step to which last_metrics belongs */
     sgt_step_metrics last_metrics;
 } sgt_cpu_step;
 
 typedef struct sgt_cpu_piece {
-    /* offset: index of the piece's first float in buf.params and buf.grads; count: number of
+    /* offset: index in buf.params and buf.grads of the first float of the piece; count: number of
      * floats */
     size_t offset, count;
     size_t second; /* index in buf.v */
     int decay;
-    /* 1: the matrix products of the backward pass have already summed the squares of this piece's
-     * gradients, so that sgt_cpu_squares need not read them */
+    /* 1: matrix products of the backward pass already compute the sum of squares of this piece's
+     * gradients, so sgt_cpu_squares need not compute it; 0: they do not */
     int squared;
-    int muon;   /* 1: the piece belongs to a matrix that Muon updates */
+    int muon;   /* 1: the piece is part of a matrix that Muon updates */
     int first;  /* 1: first piece of its tensor */
-    int linear; /* if `muon` is set: SGT_LINEAR_* of the matrix */
+    int linear; /* if `muon` is 1, the SGT_LINEAR_* of the matrix */
 } sgt_cpu_piece;
 
-/* The state of the optimizer's pass over the parameters (update.c). A pass updates one piece of a
- * tensor after another; each piece is a task. Pieces of matrices that Muon updates are skipped. */
+/* The state of the optimizer's pass over the parameters (update.c). Tensors are divided into
+ * pieces, and a pass has one task for each piece, which updates it. Tasks do nothing for pieces of
+ * a matrix that Muon updates. */
 typedef struct sgt_cpu_update {
-    /* the pieces that this rank updates, in the order of the model's tensors; without ranks, all
-     * pieces */
+    /* the pieces that this rank updates (without ranks, all pieces), in the order of the model's
+     * tensors */
     sgt_cpu_piece *pieces;
-    /* turn: index in `pieces` of the piece with which a pass begins. The pieces before it belong to
-     * the token embedding, which comes first in the model but is needed last in the forward pass.
-     * Therefore a pass updates the pieces from `turn` on first, and then those before `turn`. */
+    /* turn: index in `pieces` of the piece that a pass updates first. The pieces before `turn`
+     * belong to the token embedding, which comes first in the model but is needed last in the
+     * forward pass. A pass therefore begins at `turn`, continues to the end of `pieces`, and then
+     * updates the pieces before `turn`. */
     size_t piece_count, turn;
-    /* 1: the last pass was deferred and may be incomplete, so that some parameters may still have
-     * their old values */
+    /* 1: the last pass was deferred, so that some parameters may not be updated yet; 0: it is
+     * complete */
     int behind;
     sgt_beside pending; /* the pieces of the deferred pass */
-    /* constants of the update: index 0 is for tensors without weight decay, index 1 for those with
-     * it */
+    /* constants of the update, at index 1 for tensors with weight decay and at index 0 for other
+     * tensors */
     sgt_adamw adamw[2];
     sgt_sgd sgd[2];
-    /* number that identifies this update: the random rounding of bfloat16 moments depends on it
-     * (kernels/moments.h) */
+    /* number of the update, which the random numbers for rounding bfloat16 moments depend on (see
+     * kernels/moments.h) */
     uint64_t draw;
 } sgt_cpu_update;
 
@@ -244,137 +254,141 @@ typedef struct sgt_cpu_report {
 typedef struct sgt_cpu_group sgt_cpu_group;
 
 typedef struct sgt_cpu_backend {
-    sgt_backend base; /* must be the first member: a sgt_backend * is cast to a sgt_cpu_backend * */
+    sgt_backend base; /* must be first, for casts from sgt_backend * to sgt_cpu_backend * */
     sgt_cpu_shape shape;
     sgt_cpu_buffers buf;
     sgt_cpu_step step;
     sgt_cpu_update update;
     sgt_cpu_report report;
     sgt_cpu_block *blocks;
-    /* Blocks that recompute activations, all in the same memory:
-     *   share_cheap   first block that recomputes anything
+    /* Three of the blocks that recompute activations. All such blocks store their activations in
+     * the memory of the first one:
+     *   share_cheap   first block that recomputes any activations
      *   share_inside  first block that recomputes all its activations
-     *   share_last    last block that recomputes anything; it need not do so, because this memory
-     *                 still holds its activations when the backward pass begins */
+     *   share_last    last block that recomputes any. The backward pass need not do so, because at
+     *                 its beginning the memory still contains the activations of this block. */
     sgt_cpu_block *share_cheap, *share_inside, *share_last;
     sgt_cpu_linear linear[SGT_LINEARS];
     sgt_head head; /* used if own_head */
-    /* one plan for each matrix of a block; NULL if the optimizer is not Muon */
+    /* one plan for each of a block's weight matrices; NULL without Muon */
     sgt_muon *muon[SGT_LINEAR_BLOCK];
-    /* state of the communication with other ranks (ranks.c); NULL without ranks */
+    /* state of the communication with other ranks (see ranks.c); NULL if there are no ranks */
     sgt_cpu_group *group;
 } sgt_cpu_backend;
 
 extern const sgt_backend sgt_cpu_calls; /* the backend's functions */
 void sgt_cpu_close(sgt_backend *b);
 int sgt_cpu_end_step(sgt_backend *b, uint64_t step, double lr, sgt_error *err);
-/* Write or read the state of the loss scaler and of spike detection. Only fp16 scales the loss. */
+/* sgt_cpu_put_scaler sets, and sgt_cpu_get_scaler reads, the state of the loss scaler and of spike
+ * detection. The loss scale changes only in fp16. */
 void sgt_cpu_put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s);
 int sgt_cpu_get_scaler(sgt_backend *b, sgt_scaler *s, sgt_error *err);
 
-/* Assign every buffer an address in buf.arena. The first call, before the arena is mapped, only
- * computes the size. */
+/* Assign an address in buf.arena to every buffer. Before the arena is mapped, only compute its
+ * size. */
 void sgt_cpu_lay_out(sgt_cpu_backend *c);
 
-/* Implement `live` of backend.h: sum the bytes in use during and after part `part` of a step. */
+/* The function sgt_backend.live of a CPU backend (see backend.h): sum the bytes in use during part
+ * `part` of a step, and after this part. */
 void sgt_cpu_live_count(const sgt_backend *b, unsigned part, int again,
                         uint64_t within[SGT_LIVE_KINDS], uint64_t after[SGT_LIVE_KINDS]);
-/* In tests, overwrite the buffers that are not in use any more after part `part` of a step.
- * sgt_cpu_part_ends calls it at the end of each part. */
+/* Overwrite the buffers that are no longer in use after part `part` of a step (only in tests).
+ * sgt_cpu_part_ends calls this function at the end of each part. */
 void sgt_cpu_scrub(sgt_cpu_backend *c, unsigned part);
 static inline void sgt_cpu_part_ends(sgt_cpu_backend *c, unsigned part)
 {
     if (c->shape.o.scrub) sgt_cpu_scrub(c, part);
 }
 
-/* Copy the ids and targets of a batch to buf.ids and buf.targets. Return how many targets have a
- * loss. */
+/* Copy the token ids and targets of `batch` to buf.ids and buf.targets. Return the number of
+ * targets that have a loss. */
 uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_batch *batch);
 /* Compute lnf from the ids. */
 void sgt_cpu_forward(sgt_cpu_backend *c);
-/* The next three functions compute parts of a block's forward pass. The backward pass also calls
- * them, to recompute activations. sgt_cpu_block_inside computes everything from qkv to the output
- * of GELU, given the block's ln1 and its input x. It overwrites buf.dln. */
+/* These three functions compute parts of a block's forward pass. The backward pass calls them, too,
+ * to recompute activations. sgt_cpu_block_inside computes all activations from qkv to the output of
+ * GELU, from the block's ln1 and the block's input x. It overwrites buf.dln. */
 void sgt_cpu_block_inside(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x);
 void sgt_cpu_layernorm(sgt_cpu_backend *c, void *ln, float *mean, float *rstd, const float *x,
                        const float *w, const float *b);
 void sgt_cpu_gelu(sgt_cpu_backend *c, sgt_cpu_block *l);
 /* Compute logits and losses from buf.lnf, and return the sum of the losses. If scale > 0, also
- * compute two gradients of scale * (sum of the losses): that of lnf, in buf.dln, and that of the
- * head's weight. */
+ * compute gradients of the loss, multiplied by `scale`: the gradient of buf.lnf, in buf.dln, and
+ * the gradient of the head's weight, in buf.grads. */
 double sgt_cpu_head(sgt_cpu_backend *c, double scale);
-/* Compute all gradients, starting from buf.dln, the gradient of the last LayerNorm's output. */
+/* From buf.dln, the gradient of the last LayerNorm's output, compute the gradients of all
+ * parameters. Call sgt_cpu_head first, which computes the gradient of the head's weight. */
 void sgt_cpu_backward(sgt_cpu_backend *c);
 
-/* sgt_cpu_settle completes a deferred update. sgt_cpu_settle_to completes it only up to a block's
- * tensor, so that the forward pass can read this tensor. */
+/* sgt_cpu_settle completes a deferred update. sgt_cpu_settle_to continues it until the given tensor
+ * of block `l` is updated, so that the forward pass can read this tensor. */
 void sgt_cpu_settle(sgt_cpu_backend *c);
 void sgt_cpu_settle_to(sgt_cpu_backend *c, const sgt_cpu_block *l, size_t tensor);
-/* For each piece, set its entry in buf.squares to the sum of squares of its gradients. Return the
- * sum of all entries. If `all` is 0, set the entry to 0 for each piece whose squares the backward
- * pass has already summed (`squared` is 1). */
+/* Set buf.squares[i] to the sum of squares of the gradients of piece i, for each piece, and return
+ * the total. If `all` is 0, set the element to 0 for each piece whose squares the backward pass has
+ * already summed (`squared` is 1). */
 double sgt_cpu_squares(sgt_cpu_backend *c, int all);
-/* Return the squared norm of all gradients. Matrix products sum squares in float, which may
- * overflow although all gradients are finite. If that happens, all squares are summed again in
+/* Return the squared norm of all gradients. Most squares are summed by matrix products in float,
+ * which can overflow even if all gradients are finite. If that happens, sum all squares again in
  * double. */
 double sgt_cpu_squared_norm(sgt_cpu_backend *c);
-/* Return whether updates are deferred. They are not
- *   - with one thread, which could not do anything else at the same time
- *   - with several ranks, because these all-gather the updated parameters immediately
+/* Return 1 if updates are deferred to the next forward pass, otherwise 0. They are not deferred
+ *   - with one thread, because nothing could run at the same time
+ *   - with several ranks, because the updated parameters are all-gathered immediately
  *   - in tests that overwrite unused buffers, because a deferred update reads gradients after the
  *     step has ended
- *   - with --no-overlap, which serves to measure what deferring gains */
+ *   - with --no-overlap, which is used to measure the effect of deferring */
 static inline int sgt_cpu_defers(const sgt_cpu_backend *c)
 {
     return !c->shape.o.scrub && !c->shape.o.no_overlap && !c->group && c->shape.o.threads > 1;
 }
 
-/* Return the updated embedding of token `id`. If no update is pending, the result points into wte.
- * Otherwise it is p: a copy to which the update is applied, with copies of the moments in m and v.
- * Each of p, m and v must have room for C floats. */
+/* Return the address of the updated embedding of token `id`, C floats. If no update is deferred,
+ * this is the row of wte. Otherwise it is p: the function copies the row to p and its moments to m
+ * and v, and updates these copies. p, m and v must each have room for C floats. */
 const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float *m, float *v);
 
-/* Return the size in bytes of one element of buf.m and buf.v. */
+/* Return the size in bytes of an element of buf.m and buf.v. */
 static inline size_t sgt_cpu_moment_bytes(const sgt_cpu_shape *s)
 {
     return s->o.optim.bf16_moments ? sizeof(uint16_t) : sizeof(float);
 }
-/* Return the address of the moment with index `at` in `flat`, which is buf.m or buf.v. */
+/* Return the address of element `at` of `flat`, which must be buf.m or buf.v. */
 static inline void *sgt_cpu_moment(const sgt_cpu_shape *s, void *flat, size_t at)
 {
     return (char *)flat + at * sgt_cpu_moment_bytes(s);
 }
 
-/* Round n operands of a matrix product in place, if the precision requires it. */
+/* Round the n floats at x, operands of a matrix product, in place, if the precision requires it. */
 static inline void sgt_cpu_round(const sgt_cpu_shape *s, float *x, size_t n)
 {
     if (s->rounding) s->k->round_to(x, x, n, s->format);
 }
 
-/* Return x (N, C) in the form that matrix products read: x itself, or a bfloat16 copy in
- * buf.packed. */
+/* Return the (N, C) array x as matrix products read it: x itself, or, if shape.bf16 is set, a
+ * bfloat16 copy in buf.packed. */
 const void *sgt_cpu_operand(const sgt_cpu_backend *c, const float *x);
-/* sgt_cpu_weights returns the address of the parameters from index `offset` on, in the form that
- * matrix products read. sgt_cpu_take_weights rounds `count` parameters of buf.params and stores
- * them in that form. */
+/* sgt_cpu_weights returns the address of the parameters from index `offset` on, as matrix products
+ * read them (buf.weights). sgt_cpu_take_weights copies `count` parameters from buf.params to
+ * buf.weights, rounding them. */
 const void *sgt_cpu_weights(const sgt_cpu_backend *c, size_t offset);
 void sgt_cpu_take_weights(const sgt_cpu_backend *c, size_t offset, size_t count);
 
-/* Write dropout(x) to out for the n positions from position `first` on. Both arrays have the shape
- * (n, C). */
+/* Apply dropout to n positions, beginning with position `first`: read the (n, C) array x and write
+ * the (n, C) array `out`. */
 void sgt_cpu_drop(const sgt_cpu_backend *c, uint32_t layer, uint32_t site, float *out,
                   const float *x, size_t first, size_t n);
-/* Return the entries of buf.start for row b: for each position, the index within the row at which
- * its document begins. Return NULL if attention ignores documents. */
+/* For row b of the batch, return an array with the index in the row at which each position's
+ * document begins. Return NULL if attention ignores documents. */
 static inline const int32_t *sgt_cpu_start(const sgt_cpu_backend *c, size_t b)
 {
     return c->shape.o.documents ? c->buf.start + b * c->shape.T : NULL;
 }
-/* Return the dropout parameters of attention for head i % H of row i / H. */
+/* Return the parameters of attention dropout for attention head i % H of row i / H of the batch. */
 sgt_dropout sgt_cpu_head_drop(const sgt_cpu_backend *c, const sgt_cpu_block *l, size_t i);
 
-/* Return the index of the first position of tile t, and set *rows to the number of its
- * positions. */
+/* Return the index of the first position in tile t, and set *rows to the number of positions in the
+ * tile. */
 static inline size_t sgt_cpu_tile(const sgt_cpu_shape *s, size_t t, size_t *rows)
 {
     size_t first = t * s->tile;
@@ -384,69 +398,73 @@ static inline size_t sgt_cpu_tile(const sgt_cpu_shape *s, size_t t, size_t *rows
 
 /* ---- Muon (update.c) ---- */
 
-/* Return SGT_LINEAR_* of the tensor if Muon updates it, else -1. */
+/* If Muon updates the tensor, return the tensor's SGT_LINEAR_*, otherwise -1. */
 int sgt_cpu_by_muon(const sgt_cpu_shape *s, size_t tensor);
-/* Return the index in buf.v at which the second moments of tensor `tensor` begin. buf.v has none
- * for matrices that Muon updates. For such a matrix, return the index at which the next tensor's
- * second moments begin; past the last tensor, return the length of buf.v in elements. */
+/* Return the index in buf.v of the first second moment of tensor `tensor`. A matrix that Muon
+ * updates has no second moments; for such a matrix, return the index for the next tensor. If
+ * `tensor` is past the last tensor, return the number of elements of buf.v. */
 size_t sgt_cpu_second(const sgt_cpu_shape *s, size_t tensor);
 /* Return the size in bytes of buf.muon. */
 size_t sgt_cpu_muon_memory(const sgt_cpu_shape *s);
-/* Plan Muon's matrix products after memory was laid out. Do nothing if the optimizer is not
- * Muon. */
+/* Plan Muon's matrix products, after the buffers have been laid out. Do nothing if the optimizer is
+ * not Muon. */
 int sgt_cpu_muon_plan(sgt_cpu_backend *c, sgt_error *err);
-/* Update by Muon the matrices among this rank's pieces. These updates are not deferred: a deferred
- * update overlaps with matrix products, but Muon's updates are matrix products themselves. */
+/* Update those matrices among this rank's pieces that Muon updates. This update is not deferred: it
+ * consists of matrix products itself, so it would gain nothing from overlapping with those of the
+ * forward pass. */
 void sgt_cpu_muon_update(sgt_cpu_backend *c, double lr, double scale);
 
 /* ---- ranks.c ---- */
 
-/* A training step on several CPU ranks: Each rank computes its own rows of the batch. The
+/* How several CPU ranks do a training step. Each rank computes its own rows of the batch. The
  * optimizer's state and work are divided among the ranks, as in ZeRO-1:
  *
  *   - Buckets: the parameters are divided into buckets, in the order in which the backward pass
- *     completes their gradients: the tensors after the blocks, each block from the last to the
- *     first, the embeddings. Every rank owns a part of every bucket.
- *   - Reduce-scatter, in a step's last micro-step: each rank sums all ranks' gradients of the parts
- *     that it owns, in the order of ranks. A communication thread does this bucket by bucket, while
- *     the backward pass continues.
+ *     completes their gradients: first the tensors after the blocks, then each block from the last
+ *     to the first, then the embeddings. Each bucket is divided into one part for each rank.
+ *   - Reduce-scatter, in the last micro-step of a step: each rank sums the gradients of its parts
+ *     over all ranks, in the order of the ranks. A communication thread does this for one bucket
+ *     after another, while the backward pass continues.
  *   - Update: each rank updates only its own parts.
- *   - All-gather: each rank receives the parameters that the other ranks updated. Afterwards all
- *     ranks have the same parameters, to the bit.
+ *   - All-gather: each rank receives the parameters that other ranks have updated. After that, the
+ *     parameters are bit-identical on all ranks.
  *
- * Gradients and parameters are sent with `swap` of base/ranks.h, which uses MPI. Collective
- * functions must be called by all ranks, in the same order. Without ranks, c->group is NULL. In
- * this case, sgt_cpu_ranks_reduce and sgt_cpu_ranks_gather must not be called, and the other
- * functions do nothing. */
+ * Gradients and parameters are sent with sgt_ranks.swap (base/ranks.h), which uses MPI.
+ * "Collective" means that all ranks must call the function, in the same order as other collective
+ * functions. Without ranks, c->group is NULL. In this case, sgt_cpu_ranks_reduce and
+ * sgt_cpu_ranks_gather must not be called, and the other functions do nothing. */
 
-/* If r is not NULL, create c->group, and store the number of ranks and this rank's index in
- * c->shape. */
+/* If r is not NULL, create c->group, and store the number of ranks and the index of this rank in
+ * c->shape. If r is NULL, do nothing. */
 int sgt_cpu_ranks_new(sgt_cpu_backend *c, sgt_ranks *r, sgt_error *err);
 
-/* Return how many floats c->buf.received must hold: a chunk of gradients from each rank. */
+/* Return the number of floats in c->buf.received, which has room for a chunk of gradients from each
+ * rank. */
 size_t sgt_cpu_ranks_received(const sgt_cpu_shape *s);
 
-/* Divide the buckets among the ranks, remove from c->update.pieces the pieces that other ranks
- * update, and start the communication thread. Collective: every rank must call this function. */
+/* Divide each bucket of parameters among the ranks, remove the pieces that other ranks update from
+ * c->update.pieces, and start the communication thread. Collective: all ranks must call this
+ * function. */
 int sgt_cpu_ranks_open(sgt_cpu_backend *c, sgt_error *err);
 void sgt_cpu_ranks_close(sgt_cpu_backend *c);
 
-/* Call sgt_cpu_ranks_begin at the beginning of a micro-step, and sgt_cpu_ranks_ready when the
- * gradients of the next bucket are complete. */
+/* Call sgt_cpu_ranks_begin at the beginning of each micro-step. Call sgt_cpu_ranks_ready when the
+ * backward pass has completed the gradients of the next bucket. */
 void sgt_cpu_ranks_begin(sgt_cpu_backend *c, uint32_t micro);
 void sgt_cpu_ranks_ready(sgt_cpu_backend *c);
 
-/* Complete the reduce-scatter, before the update. Afterwards, the gradients of c->update.pieces,
- * c->step.loss_sum, c->step.counted and *squares hold the totals of all ranks for this step.
- * Collective. */
+/* Wait until the reduce-scatter is complete, before the update. On return, the gradients of
+ * c->update.pieces, c->step.loss_sum, c->step.counted and *squares are totals over all ranks.
+ * Collective: all ranks must call this function. */
 int sgt_cpu_ranks_reduce(sgt_cpu_backend *c, double *squares, sgt_error *err);
 
-/* All-gather the parameters after the update. `updated`: 0 if the update was skipped, so that the
- * parameters have not changed. Collective. */
+/* All-gather the parameters after the update. `updated`: 1 if the parameters have been updated, 0
+ * if the update was skipped. Collective: all ranks must call this function. */
 int sgt_cpu_ranks_gather(sgt_cpu_backend *c, int updated, sgt_error *err);
 
-/* Fill `to` on every rank with elements at .. at + count - 1 of a state (`what`), such as a moment.
- * Before the call, each rank must have stored the elements that it owns in `to`. Collective. */
+/* Copy elements at .. at + count - 1 of the state `what` (such as a moment) to `to` on every rank.
+ * Before the call, each rank must have stored the elements that it owns in its `to`. Collective:
+ * all ranks must call this function. */
 int sgt_cpu_ranks_get(sgt_cpu_backend *c, sgt_state what, size_t at, size_t count, float *to,
                       sgt_error *err);
 

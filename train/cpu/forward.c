@@ -1,5 +1,5 @@
-/* forward.c: the forward pass, and the head with its loss. The backward pass of the head is here,
- * too, because it runs while the logits are in memory. */
+/* forward.c: the forward pass, and the head with the loss. The backward pass of the head is also
+ * here, because it must run while the logits of a chunk of rows are in memory. */
 #include <omp.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_batch *rows)
     return counted;
 }
 
-/* Round the array x (N, width) in place, if the precision requires it. */
+/* Round the (N, width) array x in place, if the precision requires it. */
 static void round_rows(const sgt_cpu_shape *s, float *x, size_t width)
 {
     if (!s->rounding) return;
@@ -32,8 +32,8 @@ static void round_rows(const sgt_cpu_shape *s, float *x, size_t width)
     }
 }
 
-/* Return the index of this rank's row b among all rows of the step, over all micro-steps and
- * ranks. */
+/* Return the index of this rank's row b among all rows of the step (of all micro-steps and
+ * ranks). */
 static uint64_t step_row(const sgt_cpu_backend *c, size_t b)
 {
     return c->step.row + b * c->shape.ranks;
@@ -73,17 +73,18 @@ static void embed(sgt_cpu_backend *c)
     }
 }
 
-/* Return whether an operand of matrix products is stored in bfloat16. If shape.bf16 is set, all
- * operands are, except lnf: it stays in float32, because the head also reads it in that format. */
+/* Return 1 if `operand`, an operand of matrix products, is stored as bfloat16, otherwise 0. If
+ * shape.bf16 is set, all operands are bfloat16 except buf.lnf, because the head also reads buf.lnf
+ * as float32. */
 static int is_packed(const sgt_cpu_backend *c, const void *operand)
 {
     return c->shape.bf16 && operand != c->buf.lnf;
 }
 
-/* Return the address at which the caller must compute row i of an operand, as C floats. For a
- * float32 operand, this is the row itself. For a bfloat16 operand, it is the thread's scratch
- * memory, which is in the L1 cache. The caller passes the complete row to keep_row, which rounds it
- * if necessary and stores it in the operand. */
+/* Return the address to which the caller must write row i of an operand, as C floats. If the
+ * operand is float32, this is the row itself. If the operand is bfloat16, it is the thread's
+ * scratch memory, which stays in the L1 cache. When the row is complete, the caller calls keep_row,
+ * which rounds the row and stores it in the operand. */
 static float *row_at(const sgt_cpu_backend *c, void *operand, size_t i)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -96,7 +97,7 @@ static void keep_row(const sgt_cpu_backend *c, void *operand, size_t i, float *r
 {
     const sgt_cpu_shape *s = &c->shape;
     if (is_packed(c, operand)) s->k->to_bf16((uint16_t *)operand + i * s->C, row, s->C);
-    /* lnf stays in float32; sgt_cpu_operand makes a bfloat16 copy of it later */
+    /* buf.lnf is not rounded here, because sgt_cpu_operand makes a bfloat16 copy of it */
     else if (!s->bf16) sgt_cpu_round(s, row, s->C);
 }
 
@@ -115,7 +116,7 @@ void sgt_cpu_layernorm(sgt_cpu_backend *c, void *ln, float *mean, float *rstd, c
     }
 }
 
-/* Compute attention. Each head of each row is one task, whatever the number of threads. */
+/* Compute attention. Each task computes one head of one row, whatever the number of threads. */
 static void attention(sgt_cpu_backend *c, sgt_cpu_block *l)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -143,8 +144,8 @@ sgt_dropout sgt_cpu_head_drop(const sgt_cpu_backend *c, const sgt_cpu_block *l, 
     };
 }
 
-/* Compute sum = x + dropout(y), and its LayerNorm in `ln` as input of the next matrix product. y is
- * overwritten. */
+/* Compute sum = x + dropout(y), and write the LayerNorm of `sum` to `ln`, the input of the next
+ * matrix product. This overwrites y. */
 static void residual(sgt_cpu_backend *c, uint32_t layer, uint32_t site, float *sum, void *ln,
                      float *mean, float *rstd, const float *x, float *y, const float *w,
                      const float *b)
@@ -178,8 +179,8 @@ void sgt_cpu_gelu(sgt_cpu_backend *c, sgt_cpu_block *l)
     }
 }
 
-/* Compute y = x W + b for one of the four weights of a block. The bias is the tensor after the
- * weight. x is bfloat16 if shape.bf16 is set, else float. */
+/* Compute y = x W + b, for one of the four weight matrices W of a block. Tensor `weight` of the
+ * block is W, and tensor weight + 1 is b. x is bfloat16 if shape.bf16 is set, otherwise float. */
 static void linear(sgt_cpu_backend *c, int which, const sgt_cpu_block *l, size_t weight,
                    const void *x, float *y)
 {
@@ -234,7 +235,7 @@ void sgt_cpu_forward(sgt_cpu_backend *c)
     }
 }
 
-/* Return whether no logit is larger than that of the target. */
+/* Return 1 if no logit is larger than the logit of the target, otherwise 0. */
 static int is_greedy(const float *logits, size_t V, int32_t target)
 {
     float max = logits[0];
@@ -242,9 +243,9 @@ static int is_greedy(const float *logits, size_t V, int32_t target)
     return logits[target] >= max;
 }
 
-/* Compute softmax and loss of n rows of logits. If `scale` > 0, also replace the logits by the
- * gradient of the loss. Each row is a task of its own: it has V floats, 200 kB with GPT-2's
- * vocabulary. */
+/* Compute softmax and loss from n rows of logits. If scale > 0, replace the logits with the
+ * gradient of the loss, multiplied by `scale`. Each row is one task, because it is long: V floats,
+ * which is 200 kB with GPT-2's vocabulary. */
 static void classify(sgt_cpu_backend *c, size_t first, size_t n, double scale)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -261,10 +262,10 @@ static void classify(sgt_cpu_backend *c, size_t first, size_t n, double scale)
     }
 }
 
-/* Compute the head for n rows, from row `first` on, if sgt_head_run is not available. First compute
- * the logits, and from them the losses and the gradient of the logits. Then, while this gradient is
- * in the cache, compute the gradients of x and of the weight with two matrix products. Like
- * sgt_head_run, return the sum of squares of the weight's gradient. */
+/* Compute the head for rows first .. first + n - 1, with planned matrix products (used if own_head
+ * is 0). Compute the logits, and from them the losses and the gradients of the logits. While these
+ * gradients are still in the cache, compute the gradients of x and of the weight. Return the sum of
+ * squares of the weight's gradient, as sgt_head_run does, or 0 if scale is 0. */
 static double head_rows(sgt_cpu_backend *c, const char *x, const void *w, size_t first, size_t n,
                         double scale, int add)
 {
@@ -280,8 +281,8 @@ static double head_rows(sgt_cpu_backend *c, const char *x, const void *w, size_t
     return sgt_gemm_squares(g->dw[add]);
 }
 
-/* The head is computed for one chunk of rows at a time, so that the logits of all rows, (N, V)
- * floats, are never in memory together. */
+/* The head is computed in chunks of rows, because the logits of all rows would need N * V floats of
+ * memory. */
 double sgt_cpu_head(sgt_cpu_backend *c, double scale)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -304,7 +305,7 @@ double sgt_cpu_head(sgt_cpu_backend *c, double scale)
     return sum;
 }
 
-/* ---- operands: activations and weights in the type that matrix products take ---- */
+/* ---- operands of matrix products ---- */
 
 const void *sgt_cpu_operand(const sgt_cpu_backend *c, const float *x)
 {

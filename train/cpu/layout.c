@@ -1,13 +1,13 @@
-/* layout.c: assigns the CPU backend's buffers their places in its arena, counts their bytes by
- * kind, and declares in which parts of a step each buffer is in use (sgt_live). The declarations
- * must agree with what forward.c and backward.c read and write. Tests check this by overwriting
- * unused buffers (sgt_cpu_scrub). In these tests updates are not deferred. */
+/* layout.c: assigns the CPU backend's buffers addresses in its arena, counts their bytes by kind,
+ * and declares in which parts of a step each buffer is in use (sgt_live). These declarations must
+ * agree with what forward.c and backward.c read and write. Tests check this by overwriting unused
+ * buffers (sgt_cpu_scrub); in these tests, updates are not deferred. */
 #include <limits.h>
 #include <string.h>
 
 #include "train/cpu/cpu_backend.h"
 
-/* Record that all memory taken from the arena since the previous call is of the kind `name`. */
+/* Record that the buffers added since the previous call are of the kind `name`. */
 static void end_kind(sgt_cpu_backend *c, const char *name)
 {
     uint64_t before = 0, used = c->buf.arena.used;
@@ -15,8 +15,8 @@ static void end_kind(sgt_cpu_backend *c, const char *name)
     c->report.memory[c->report.kinds++] = (sgt_memory_kind){name, used - before};
 }
 
-/* Take a buffer from the arena, and add it to the list of live buffers with the current kind of
- * memory. */
+/* Allocate a buffer in the arena, and add it to the list of buffers (sgt_live) with the current
+ * kind of memory. */
 static void *add_buffer(sgt_cpu_backend *c, size_t count, size_t size)
 {
     size_t before = c->buf.arena.used;
@@ -30,14 +30,14 @@ static float *add_floats(sgt_cpu_backend *c, size_t count)
 {
     return add_buffer(c, count, sizeof(float));
 }
-/* Take a buffer for an operand that only matrix products read. */
+/* Allocate a buffer for an operand that only matrix products read. */
 static void *add_operand(sgt_cpu_backend *c, size_t count)
 {
     return add_buffer(c, count, c->shape.bf16 ? sizeof(uint16_t) : sizeof(float));
 }
 
-/* Declare that the buffer at `at` is in use from part `first` to part `last` of a step. Return
- * `at`. */
+/* Declare that the buffer at address `at` is in use from part `first` to part `last` of a step.
+ * Return `at`. */
 static void *during(sgt_cpu_backend *c, void *at, unsigned first, unsigned last)
 {
     sgt_live_during(&c->report.live, at, first, last);
@@ -45,12 +45,12 @@ static void *during(sgt_cpu_backend *c, void *at, unsigned first, unsigned last)
 }
 static void *always(sgt_cpu_backend *c, void *at) { return during(c, at, 0, UINT_MAX); }
 
-/* Declare when a block's buffer is in use. Part `first` of the step writes it, and the block's
- * forward and backward parts read it.
+/* Declare when a buffer of block `l` is in use. Part `first` of a step writes the buffer, and the
+ * block's forward and backward pass read it. Return `at`.
  *
- * A block recomputes the buffer's contents if its sgt_recompute is `from` or higher. Then its
- * backward part writes the buffer again before it reads it, so that the buffer is not in use
- * between the two parts. */
+ * If the block's sgt_recompute is `from` or higher, its backward pass recomputes the contents
+ * before reading them. In that case, the buffer is not in use between the block's forward and
+ * backward pass. */
 static void *kept(sgt_cpu_backend *c, const sgt_cpu_block *l, void *at, unsigned first,
                   sgt_recompute from)
 {
@@ -61,9 +61,9 @@ static void *kept(sgt_cpu_backend *c, const sgt_cpu_block *l, void *at, unsigned
     return during(c, at, backward, backward);
 }
 
-/* Lay out a block's activations. Activations that the block recomputes share the memory of the
- * first block that recomputes them. LayerNorm statistics and lse are kept for every block, because
- * they take only a few floats per position. */
+/* Allocate the activations of a block. Activations that the block recomputes are stored in the
+ * memory of the first block that recomputes them. LayerNorm statistics and lse have their own
+ * memory in every block, because they take only a few floats per position. */
 static void add_block(sgt_cpu_backend *c, sgt_cpu_block *l)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -90,13 +90,14 @@ static void add_block(sgt_cpu_backend *c, sgt_cpu_block *l)
     l->out = during(c, add_floats(c, N * C), here, sgt_part_backward(L, last));
 }
 
-/* Lay out the gradients. Each tensor's gradient is declared as its own buffer, because the
- * gradients come into use one after another and stay in use until the update:
- *   matrices              in use from the matrix product that writes the gradient: first the
- *                         head's, then those of the layers
- *   vectors, embeddings   in use from the beginning of the backward pass, where they are cleared
- * (A deferred update reads gradients in the next forward pass, but updates are not deferred when
- * unused buffers are overwritten.) */
+/* Allocate the gradients. The gradient of each tensor is declared as a buffer of its own, because
+ * gradients come into use at different times and stay in use until the update:
+ *   matrices              from the matrix product that writes the gradient: first the head's, then
+ *                         those of the layers
+ *   vectors, embeddings   from the beginning of the backward pass, which clears the gradients
+ *
+ * (A deferred update reads gradients in the next forward pass. In tests that overwrite unused
+ * buffers, however, updates are not deferred.) */
 static void add_gradients(sgt_cpu_backend *c, size_t flat)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -135,9 +136,9 @@ static void add_parameters(sgt_cpu_backend *c, size_t flat)
     end_kind(c, "moments");
 }
 
-/* Return the scratch memory of matrix products, so that the caller can declare when it is in use.
- * Return NULL if matrix products need none. In this case, buf.products is empty and has the same
- * address as the next buffer, and a declaration for this address would apply to that buffer. */
+/* Return the scratch memory of matrix products, for a call of `during`, or NULL if they need none.
+ * If they need none, buf.products is empty and has the same address as the next buffer; without the
+ * NULL, the caller's declaration would apply to that buffer. */
 static void *products(const sgt_cpu_backend *c)
 {
     return sgt_gemm_scratch(c->shape.o.threads) ? c->buf.products : NULL;
@@ -159,9 +160,9 @@ static void add_head(sgt_cpu_backend *c)
     end_kind(c, "head");
 }
 
-/* Declare when the buffers that all layers share are in use in one layer. `forward` and `backward`
- * are the indexes of the layer's parts of a step. Some of the buffers are used in both parts,
- * others only in the backward part. */
+/* Declare when the buffers that all layers use are in use in one layer. `forward` and `backward`
+ * are the parts of a step that run the layer's forward and backward pass. Some of these buffers are
+ * in use in both parts, others only in the backward part. */
 static void declare_work(sgt_cpu_backend *c, unsigned forward, unsigned backward)
 {
     void *const both[] = {c->buf.dln, c->buf.packed, c->buf.scratch, products(c)};
@@ -187,16 +188,16 @@ void sgt_cpu_live_count(const sgt_backend *b, unsigned part, int again,
          i < c->report.live.count && again && part < sgt_part_update(c->shape.o.model.layers);
          i++) {
         const sgt_live_buffer *buffer = c->report.live.buffers + i;
-        /* After the first micro-step, gradients hold sums of earlier micro-steps, so count them as
-         * in use throughout the step. */
+        /* After the first micro-step, gradients contain sums that later micro-steps add to, so they
+         * count as in use throughout the step. */
         if (!is_gradient(c, buffer)) continue;
         if (!sgt_live_within(&c->report.live, i, part)) within[buffer->kind] += buffer->bytes;
         if (!sgt_live_after(&c->report.live, i, part)) after[buffer->kind] += buffer->bytes;
     }
 }
 
-/* Overwrite unused buffers with bytes 0xff, which are NaN as floats and invalid as ids. Do not
- * overwrite gradients that an earlier micro-step of this step has written. */
+/* Fill unused buffers with bytes 0xff, which are NaN as floats and invalid as token ids. Keep
+ * gradients that an earlier micro-step of this step has written. */
 void sgt_cpu_scrub(sgt_cpu_backend *c, unsigned part)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -218,8 +219,8 @@ static void add_backward(sgt_cpu_backend *c)
              ends = sgt_part_embeddings(L), update = sgt_part_update(L);
     c->buf.dx = during(c, add_floats(c, N * C), begins, ends);
     c->buf.dln = during(c, add_floats(c, N * C), head, begins);
-    /* to apply a deferred update, sgt_cpu_token copies moments to dx and dln, so these buffers are
-     * in use during part 0 (embeddings), too */
+    /* to apply a deferred update to an embedding, sgt_cpu_token copies its moments to dx and dln,
+     * so both are also in use in part 0 (embeddings) */
     if (sgt_cpu_defers(c)) {
         during(c, c->buf.dx, 0, 0);
         during(c, c->buf.dln, 0, 0);
@@ -232,7 +233,7 @@ static void add_backward(sgt_cpu_backend *c)
     }
     size_t tasks = (C + SGT_EMBED_COLUMNS - 1) / SGT_EMBED_COLUMNS;
     c->buf.grown = during(c, add_buffer(c, tasks, sizeof(double)), ends, ends);
-    if (c->update.piece_count) /* with several ranks, a rank may have no pieces to update */
+    if (c->update.piece_count) /* if there are several ranks, this rank may have none */
         c->buf.squares =
             during(c, add_buffer(c, c->update.piece_count, sizeof(double)), update, update);
     end_kind(c, "activation gradients");

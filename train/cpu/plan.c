@@ -1,4 +1,5 @@
-/* plan.c: sets up the CPU backend: its options, sizes, matrix products and memory. */
+/* plan.c: opens the CPU backend: it checks the options, computes sizes, allocates memory and plans
+ * matrix products. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,18 +12,18 @@
 #include "train/cpu/cpu_backend.h"
 #include "train/log/metrics.h"
 
-/* Plan the matrix products of one weight, with these shapes:
- *   f   the output
- *   dx  the gradient of the input
- *   dw  the gradient of the weight: one product that overwrites it, and one that adds to it */
+/* Plan the matrix products for one weight matrix, which have the shapes
+ *   f   for the output
+ *   dx  for the gradient of the input
+ *   dw  for the gradient of the weight (two plans: one overwrites the gradient, one adds to it) */
 static int plan(sgt_cpu_linear *g, const sgt_cpu_backend *c, sgt_gemm_shape f, sgt_gemm_shape dx,
                 sgt_gemm_shape dw, sgt_error *err)
 {
     int rc;
     f.bf16 = dx.bf16 = dw.bf16 = c->shape.bf16;
     f.scratch = dx.scratch = dw.scratch = c->buf.products;
-    /* With several ranks, do not sum the squares here: the norm needs squares of gradients that are
-     * already summed over all ranks. */
+    /* With several ranks, do not sum squares in these products: the norm must be computed after the
+     * gradients have been summed over the ranks. */
     dw.squares = !c->group;
     if ((rc = sgt_gemm_plan(&g->forward, &f, c->shape.o.threads, err)) < 0 ||
         (rc = sgt_gemm_plan(&g->dx, &dx, c->shape.o.threads, err)) < 0 ||
@@ -32,7 +33,8 @@ static int plan(sgt_cpu_linear *g, const sgt_cpu_backend *c, sgt_gemm_shape f, s
     return sgt_gemm_plan(&g->dw[1], &dw, c->shape.o.threads, err);
 }
 
-/* Plan y (N, out) = x (N, in) W (in, out) + b, and the matrix products of its backward pass. */
+/* Plan y = x W + b, with x (N, in), W (in, out) and y (N, out), and the matrix products of its
+ * backward pass. */
 static int plan_linear(sgt_cpu_linear *g, const sgt_cpu_backend *c, size_t in, size_t out,
                        sgt_error *err)
 {
@@ -45,8 +47,9 @@ static int plan_linear(sgt_cpu_linear *g, const sgt_cpu_backend *c, size_t in, s
     return plan(g, c, f, dx, dw, err);
 }
 
-/* Plan logits (n, V) = x (n, C) W^T (C, V), and the matrix products of its backward pass. The
- * head's weight W has the layout of wte, and is wte itself if the head is tied. */
+/* Plan logits = x W^T for a chunk of n rows, with x (n, C), W (V, C) and logits (n, V), and the
+ * matrix products of its backward pass. W is the head's weight: wte if the head is tied to it,
+ * otherwise a matrix of the same shape. */
 static int plan_head(sgt_cpu_linear *g, const sgt_cpu_backend *c, size_t n, sgt_error *err)
 {
     size_t V = c->shape.V, C = c->shape.C, ld = c->shape.ldv;
@@ -73,8 +76,8 @@ static int plan_products(sgt_cpu_backend *c, sgt_error *err)
                : plan_head(&g[SGT_LINEAR_HEAD_LAST], c, c->shape.head_last, err);
 }
 
-/* Divide every tensor into pieces. The optimizer updates one piece per task. A piece lies within
- * one tensor, so that weight decay applies either to the entire piece or to none of it. */
+/* Divide each tensor into pieces, each of which one optimizer task updates. A piece belongs to a
+ * single tensor, because weight decay applies to some tensors and not to others. */
 static int cut_pieces(sgt_cpu_update *u, const sgt_cpu_shape *s, sgt_error *err)
 {
     const sgt_model *m = &s->o.model;
@@ -100,10 +103,10 @@ static int cut_pieces(sgt_cpu_update *u, const sgt_cpu_shape *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Fill in `shares` of each block: for each of its tensors, how many pieces an optimizer pass must
- * have updated before the entire tensor is up to date. Only this rank's pieces are counted. A pass
- * begins with piece `turn`, the first one after the token embedding's pieces, and ends with the
- * token embedding's pieces. */
+/* Set `turn`, the index of the first piece after those of the token embedding, and `shares` of each
+ * block: for each of its tensors, how many pieces an optimizer pass must have updated until the
+ * whole tensor is updated. Only the pieces of this rank are counted. A pass begins at `turn`, and
+ * updates the pieces of the token embedding last. */
 static void count_shares(sgt_cpu_backend *c)
 {
     sgt_tensor token;
@@ -152,7 +155,7 @@ static void decide_sizes(sgt_cpu_shape *s)
 }
 
 /* Decide whether sgt_head_run or planned matrix products compute the head. Divide the N rows into
- * chunks of equal size, except that the last chunk may be smaller. */
+ * chunks of equal size; only the last chunk may be smaller. */
 static void decide_head(sgt_cpu_shape *s, sgt_head *head)
 {
     *head = (sgt_head){.V = s->V, .C = s->C, .bf16 = s->bf16, .threads = s->o.threads};
@@ -189,8 +192,8 @@ static void decide_recompute(sgt_cpu_backend *c, const sgt_backend_options *o)
     }
 }
 
-/* Return how much memory the buffers of all ranks on this machine take, in bytes. If sizes would
- * overflow integers, return an estimate that is computed in floating point. */
+/* Return the number of bytes in the buffers of all ranks on this machine. If the sizes could
+ * overflow integers, return a rough estimate that is computed in floating point. */
 static double measure(sgt_cpu_backend *c)
 {
     double need =
@@ -200,8 +203,8 @@ static double measure(sgt_cpu_backend *c)
     return (double)c->buf.arena.used * (double)c->shape.ranks_here;
 }
 
-/* Return an error if there is too little memory. Without this check, the kernel would kill the
- * process while it prefaults pages. */
+/* Return an error if the memory does not suffice. Without this check, the out-of-memory killer
+ * would kill the process while it prefaults its memory. */
 static int check_memory(sgt_cpu_backend *c, sgt_error *err)
 {
     double need = measure(c), available = (double)sgt_memory_available();
@@ -214,7 +217,7 @@ static int check_memory(sgt_cpu_backend *c, sgt_error *err)
 
 void sgt_cpu_prefault(char *p, size_t n, int threads)
 {
-    /* a thread takes 512 pages at a time: 2 MiB, which is one huge page */
+    /* each thread prefaults 512 pages (2 MiB, the size of a huge page) at a time */
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 512)
     for (size_t i = 0; i < n; i += 4096) ((volatile char *)p)[i] = 0;
 }
@@ -229,9 +232,9 @@ static int map_arena(sgt_cpu_backend *c, sgt_error *err)
     return SGT_OK;
 }
 
-/* Set base.level to the name of the kernels in use, because the last bits of results depend on
- * them. Give a notice if operands are rounded to the requested precision but multiplied in
- * float32. */
+/* Set base.level to the name of the kernels in use, because the last bits of the results depend on
+ * it. If the CPU rounds operands to the requested precision but multiplies them in float32, report
+ * that. */
 static void name_level(sgt_cpu_backend *c, const sgt_notice *notice)
 {
     int n = snprintf(c->report.level, sizeof c->report.level, "%s%s", c->shape.k->level,
@@ -266,7 +269,7 @@ static int check_options(const sgt_backend_options *o, sgt_error *err)
     return SGT_OK;
 }
 
-/* Copy the options, choose the kernels, and decide whether operands are rounded. */
+/* Copy the options to `s`, choose the kernels, and decide whether operands are rounded. */
 static void choose_kernels(sgt_cpu_shape *s, const sgt_backend_options *o)
 {
     s->o = *o;
@@ -288,7 +291,7 @@ static void begin_step(sgt_cpu_step *s, const sgt_backend_options *o)
         s->scaler.scale = o->loss_scale > 0 ? (float)o->loss_scale : 65536;
 }
 
-/* Create a backend: compute all sizes, but allocate no memory for buffers. */
+/* Create a backend and compute all sizes, without allocating buffers. */
 static int new_backend(sgt_cpu_backend **out, const sgt_backend_options *o, sgt_error *err)
 {
     int rc = check_options(o, err);
@@ -333,15 +336,15 @@ int sgt_cpu_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds
     return rc;
 }
 
-/* MFUs of two runs can be compared only if they refer to the same peak speed, but each run measures
- * a slightly different one. Therefore the first measured peak is stored in the cache folder, and
- * later runs use it. A peak that is more than PEAK_FASTER times as high replaces it: other programs
- * must have used the cores when the stored one was measured. */
+/* Each run measures a slightly different peak speed. So that the MFUs of several runs are
+ * comparable, the first measured peak is stored in the cache folder, and later runs use the stored
+ * peak. It is replaced by a peak that is more than PEAK_FASTER times as high, because then the
+ * stored peak was probably measured while other programs were using the cores. */
 #define PEAK_FASTER 1.1
 
-/* Replace the measured base.peak_flops by the peak that is stored for this machine. If none is
- * stored, or if the measured peak is more than PEAK_FASTER times as high, store the measured one
- * instead. Without a cache folder, do nothing. */
+/* Replace base.peak_flops, which was just measured, with the peak stored for this machine. If no
+ * peak is stored, or if the measured one is more than PEAK_FASTER times as high, store the measured
+ * peak instead. If there is no cache folder, do nothing. */
 static void keep_peak(sgt_cpu_backend *c)
 {
     const char *folder = c->shape.o.cache;
@@ -357,8 +360,8 @@ static void keep_peak(sgt_cpu_backend *c)
     json_decref(json);
 }
 
-/* Set base.peak_flops to the peak speed of matrix products, which the MFU refers to. Measuring
- * takes 15 ms, or up to 100 ms if other programs use the cores. */
+/* Set base.peak_flops to the peak speed of matrix products, with which the MFU is computed. The
+ * measurement takes 15 ms, or up to 100 ms if other programs use the cores. */
 static void find_peak(sgt_cpu_backend *c)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -379,8 +382,8 @@ int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_er
     if ((rc = check_memory(c, err)) < 0 || (rc = cut_pieces(&c->update, &c->shape, err)) < 0 ||
         (rc = sgt_cpu_ranks_open(c, err)) < 0)
         goto fail;
-    /* measure before the arena is mapped: memory for the measurement is freed again and must not
-     * add to the process's peak memory */
+    /* measure the peak before the arena is mapped, so that the memory for the measurement, which is
+     * freed again, does not increase the peak memory of the process */
     find_peak(c);
     if ((rc = map_arena(c, err)) < 0 || (rc = plan_products(c, err)) < 0 ||
         (rc = sgt_cpu_muon_plan(c, err)) < 0)

@@ -1,5 +1,5 @@
 /* ranks.c: divides the parameters among the ranks, reduce-scatters gradients in a communication
- * thread, and all-gathers parameters. */
+ * thread, and all-gathers the updated parameters. */
 #include "train/cpu/cpu_backend.h"
 
 #include <pthread.h>
@@ -8,54 +8,55 @@
 
 #define CHUNK ((size_t)1 << 20) /* most floats sent at a time */
 #define MOST_RANKS 1024
-/* Number of floats that add_up sums over all ranks at a time, if there are three or more ranks. The
- * sums of this many floats fit in the L1 cache. */
+/* Number of floats for which add_up sums the arrays of all ranks before it goes on to the next
+ * floats, so that the sums stay in the L1 cache; used with three or more ranks. */
 #define BLOCK 2048
 
 struct sgt_cpu_group {
     sgt_ranks *r;
     size_t chunk; /* floats sent at a time */
     size_t buckets;
-    /* (buckets, ranks + 1) array. Each bucket is divided into one part for each rank. Its row of
-     * the array holds the indexes in buf.params at which the parts begin, in ascending order, and
-     * then the index at which the bucket ends. */
+    /* (buckets, ranks + 1) array: for each bucket, the indexes in buf.params at which its parts
+     * begin, in ascending order, followed by the index at which the bucket ends. Each rank owns one
+     * part of each bucket. */
     size_t *part;
-    /* 1: the rank that owns the first part, the second part, and so on changes from bucket to
-     * bucket. Muon needs this because its parts consist of entire matrices, which differ in cost:
-     * with two ranks, the first part of a bucket needs twice as much arithmetic as the second. */
+    /* 0: rank r owns part r of each bucket; 1: the assignment of parts to ranks rotates from bucket
+     * to bucket. Muon needs the rotation, because its parts are whole matrices, whose updates
+     * differ in cost: with two ranks, the first part of a bucket needs twice as much arithmetic as
+     * the second. */
     int rotate;
-    int reducing; /* 1: the last micro-step of the step is running */
+    int reducing; /* 1: the last micro-step of a step is running */
 
     pthread_t thread; /* the communication thread */
     int started;
     pthread_mutex_t lock; /* protects all fields below */
     pthread_cond_t changed;
-    /* ready: number of buckets in which this rank's gradients are complete; summed: number of
-     * buckets whose gradients the communication thread has summed over all ranks */
+    /* ready: number of buckets whose gradients are complete on this rank; summed: number of buckets
+     * whose gradients the communication thread has summed over all ranks */
     size_t ready, summed;
-    /* stopping = 1: the communication thread must end; rc: 0, or the error code of that thread,
-     * which has then stored the message in err */
+    /* stopping: 1 if the communication thread must end, otherwise 0; rc: SGT_OK, or the error of
+     * the communication thread, whose message is in err */
     int stopping, rc;
     sgt_error err;
 };
 
-/* ---- the division of parameters among ranks ---- */
+/* ---- division of the parameters ---- */
 
-/* Return the row of the array g->part for a bucket: the indexes at which the bucket's
- * parts begin. */
+/* Return the address of the indexes at which the parts of a bucket begin (see the field `part`). */
 static size_t *parts_of(const sgt_cpu_group *g, size_t bucket)
 {
     return g->part + bucket * (g->r->size + 1);
 }
 
-/* Return a pointer to two indexes in buf.params: those at which a rank's part of a bucket begins
- * and ends. */
+/* Return the address of two indexes in buf.params: those at which the part of `bucket` that belongs
+ * to rank `rank` begins and ends. */
 static const size_t *part_of(const sgt_cpu_group *g, size_t bucket, size_t rank)
 {
     return parts_of(g, bucket) + (g->rotate ? (rank + bucket) % g->r->size : rank);
 }
 
-/* Return the index of a bucket's first tensor, and set *n to the number of its tensors. */
+/* Return the index of the first tensor in a bucket, and set *n to the number of tensors in the
+ * bucket. */
 static size_t tensors_of(const sgt_model *m, size_t bucket, size_t *n)
 {
     size_t layers = m->layers, tail = 2 + layers * SGT_BLOCK_TENSORS;
@@ -67,9 +68,9 @@ static size_t tensors_of(const sgt_model *m, size_t bucket, size_t *n)
     return bucket <= layers ? tail - bucket * SGT_BLOCK_TENSORS : 0;
 }
 
-/* Divide a bucket into one part for each rank, as evenly as possible. A part must begin where a
- * piece (the range that one optimizer task updates) begins, but not inside a matrix that Muon
- * updates. */
+/* Divide a bucket into one part for each rank, as evenly as possible. A part must begin at the
+ * first float of a piece (the range of parameters that one optimizer task updates). It must not
+ * begin inside a matrix that Muon updates. */
 static void divide(const sgt_cpu_group *g, const sgt_model *m, const sgt_cpu_update *u,
                    size_t bucket)
 {
@@ -89,8 +90,8 @@ static void divide(const sgt_cpu_group *g, const sgt_model *m, const sgt_cpu_upd
     }
 }
 
-/* Return the rank that owns the float with index `at` in buf.params. Set *n to the number of floats
- * from `at` to the end of that rank's part. */
+/* Return the rank that owns the parameter at index `at` of buf.params. Set *n to the number of
+ * floats from `at` to the end of the part that contains this parameter. */
 static uint32_t owner_of(const sgt_cpu_group *g, size_t at, size_t *n)
 {
     for (size_t b = 0; b < g->buckets; b++)
@@ -103,7 +104,7 @@ static uint32_t owner_of(const sgt_cpu_group *g, size_t at, size_t *n)
     return 0;
 }
 
-/* Remove from u->pieces every piece that another rank updates. */
+/* Remove from u->pieces all pieces that other ranks update. */
 static void keep_own_pieces(const sgt_cpu_group *g, sgt_cpu_update *u)
 {
     size_t own = 0, n;
@@ -112,7 +113,7 @@ static void keep_own_pieces(const sgt_cpu_group *g, sgt_cpu_update *u)
     u->piece_count = own;
 }
 
-/* Return the number of floats in the longest of the parts into which a bucket is divided. */
+/* Return the number of floats in the longest part of a bucket. */
 static size_t longest_part(const sgt_cpu_group *g, size_t bucket)
 {
     size_t longest = 0;
@@ -123,9 +124,10 @@ static size_t longest_part(const sgt_cpu_group *g, size_t bucket)
     return longest;
 }
 
-/* Return the index in buf.params at which a chunk begins: `at` floats after the beginning of a
- * rank's part of the bucket. Set *n to the number of floats in the chunk: g->chunk, fewer at the
- * end of the part, or 0 past it. */
+/* Find the chunk that begins `at` floats after the beginning of the part of `bucket` that belongs
+ * to rank `rank`. Return the index in buf.params at which the chunk begins, and set *n to its
+ * number of floats: g->chunk, fewer at the end of the part, or 0 if the chunk would begin after the
+ * end. */
 static size_t find_chunk(const sgt_cpu_group *g, size_t bucket, uint32_t rank, size_t at, size_t *n)
 {
     const size_t *part = part_of(g, bucket, rank);
@@ -136,9 +138,9 @@ static size_t find_chunk(const sgt_cpu_group *g, size_t bucket, uint32_t rank, s
 
 /* ---- reduce-scatter ---- */
 
-/* Set `own` to the sum x[0] + x[1] + ... of arrays of n floats. `own` must be one of these arrays.
- * Every rank adds the arrays in the order of the ranks, because sums in another order would differ
- * in their last bits. */
+/* Set own[0..n-1] to the sum of the arrays x[0], x[1], ..., one from each rank. `own` must be one
+ * of these arrays. The arrays are always added in the order of the ranks, because the order of a
+ * sum changes its last bits. */
 static void add_up(const sgt_kernels *k, float *own, const float *const *x, size_t ranks, size_t n)
 {
     float sum[BLOCK];
@@ -154,8 +156,9 @@ static void add_up(const sgt_kernels *k, float *own, const float *const *x, size
     }
 }
 
-/* Reduce-scatter one chunk. This rank sends each other rank the gradients of that rank's part, and
- * receives gradients of its own part. Then it adds up all ranks' gradients of its own part. */
+/* Reduce-scatter one chunk of a bucket. This rank sends to each other rank the gradients of the
+ * part that the other rank owns, receives gradients of its own part from each of them, and adds
+ * these up. */
 static int reduce_chunk(sgt_cpu_backend *c, size_t bucket, size_t at, sgt_error *err)
 {
     const sgt_cpu_group *g = c->group;
@@ -185,8 +188,8 @@ static int reduce_bucket(sgt_cpu_backend *c, size_t bucket, sgt_error *err)
     return rc;
 }
 
-/* The communication thread: reduce-scatter buckets as they become ready, until a bucket fails or
- * the backend is closed. */
+/* Main function of the communication thread: reduce-scatter each bucket when it is ready, until an
+ * error occurs or the backend is closed. */
 static void *reduce_ready_buckets(void *ctx)
 {
     sgt_cpu_backend *c = ctx;
@@ -224,12 +227,13 @@ void sgt_cpu_ranks_ready(sgt_cpu_backend *c)
     pthread_mutex_unlock(&g->lock);
 }
 
-/* Wait until the communication thread has summed all buckets or has failed. */
+/* Wait until the communication thread has summed all buckets. Return its error if it fails. */
 static int wait_for_sums(sgt_cpu_group *g, sgt_error *err)
 {
     pthread_mutex_lock(&g->lock);
-    /* Count all buckets as ready. The backward pass counts them only in the micro-step with index
-     * shape.o.accum - 1. If the step had fewer micro-steps, it has counted none. */
+    /* Mark all buckets as ready, in case the backward pass has not done so. It does so only in the
+     * micro-step with index shape.o.accum - 1, which is missing if the step had fewer
+     * micro-steps. */
     g->ready = g->buckets;
     pthread_cond_broadcast(&g->changed);
     while (g->rc == SGT_OK && g->summed < g->buckets) pthread_cond_wait(&g->changed, &g->lock);
@@ -256,10 +260,10 @@ int sgt_cpu_ranks_reduce(sgt_cpu_backend *c, double *squares, sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- all-gather, and reading a training state that is divided among ranks ---- */
+/* ---- all-gather, and reading state ---- */
 
-/* All-gather one chunk: send this rank's parameters to every other rank, and receive the parameters
- * of every other rank. */
+/* All-gather one chunk of a bucket: send the parameters of this rank's part to each other rank, and
+ * receive the parameters of each other rank's part. */
 static int gather_chunk(sgt_cpu_backend *c, size_t bucket, size_t at, sgt_error *err)
 {
     const sgt_cpu_group *g = c->group;
@@ -314,8 +318,8 @@ int sgt_cpu_ranks_get(sgt_cpu_backend *c, sgt_state what, size_t at, size_t coun
 
 /* ---- set-up ---- */
 
-/* Return the number of floats that a rank sends at a time: CHUNK, or the model's size if that is
- * smaller. */
+/* Return the number of floats that a rank sends at a time: CHUNK, or the number of floats in the
+ * model if that is less. */
 static size_t chunk_of(const sgt_cpu_shape *s)
 {
     size_t flat = sgt_model_floats(&s->o.model);
@@ -355,7 +359,7 @@ int sgt_cpu_ranks_open(sgt_cpu_backend *c, sgt_error *err)
 {
     sgt_cpu_group *g = c->group;
     if (!g) return SGT_OK;
-    /* all ranks must check the free memory before any rank allocates memory */
+    /* no rank may allocate memory before all ranks have checked how much memory is free */
     int rc = g->r->barrier(g->r, err);
     if (rc < 0) return rc;
     for (size_t b = 0; b < g->buckets; b++) divide(g, &c->shape.o.model, &c->update, b);

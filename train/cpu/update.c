@@ -1,22 +1,22 @@
 /* update.c: the end of a step: loss scale, gradient clipping and optimizer.
  *
- * The optimizer reads and writes about 30 bytes per parameter and computes very little, whereas
+ * The optimizer reads and writes about 30 bytes per parameter but does little arithmetic, whereas
  * matrix products leave most of the memory bandwidth unused. Therefore most of the update is
- * deferred to the next forward pass, where it overlaps with matrix products (sgt_beside). Deferring
- * does not change the bits of the results, because every parameter is updated before it is read: a
- * weight before its matrix product, and the token embedding before the head. Earlier lookups of
- * embeddings update a copy (sgt_cpu_token). All other readers of parameters or moments first
- * complete the update (sgt_cpu_settle). */
+ * deferred to the next forward pass, where it overlaps with matrix products (sgt_beside). The
+ * results are bit-identical to those without deferring, because each parameter is updated before it
+ * is read: a weight before its matrix product, and the token embedding before the head. The
+ * embedding lookups come earlier, so they update a copy of each row that they read (sgt_cpu_token).
+ * All other code that reads parameters or moments first completes the update (sgt_cpu_settle). */
 #include <math.h>
 #include <string.h>
 
 #include "kernels/moments.h"
 #include "train/cpu/cpu_backend.h"
 
-/* Update the n parameters at p from their gradients g, and update their moments m and v. If `copy`
- * is not NULL, AdamW also stores the new parameters there in bfloat16. `element` is the index in
- * buf.params of the first parameter. It determines the random numbers with which bfloat16 moments
- * are rounded. */
+/* Update the n parameters at p, and their moments at m and v, from the gradients at g. If `copy` is
+ * not NULL, AdamW also writes the new parameters to `copy` as bfloat16. `element` is the index in
+ * buf.params of the first parameter; the random numbers with which bfloat16 moments are rounded
+ * depend on this index. */
 static void optimize(const sgt_cpu_backend *c, size_t element, float *p, void *m, void *v,
                      const float *g, size_t n, int decay, uint16_t *copy)
 {
@@ -28,9 +28,10 @@ static void optimize(const sgt_cpu_backend *c, size_t element, float *p, void *m
     else s->k->adamw(p, m, v, g, n, &u->adamw[decay], copy);
 }
 
-/* Update piece i of a pass, unless Muon updates it. Also update the rounded copy of its parameters,
- * which matrix products read. If the optimizer's kernel cannot write this copy, update only
- * SGT_UPDATE_FLOATS parameters at a time, and copy them while they are still in the L1 cache. */
+/* Do task i of an optimizer pass: update one piece, unless Muon updates it. Also update the copy of
+ * its parameters that matrix products read. If the optimizer's kernel cannot write this copy,
+ * process SGT_UPDATE_FLOATS parameters at a time, and copy them while they are still in the L1
+ * cache. */
 static void update_piece(void *backend, size_t i)
 {
     sgt_cpu_backend *c = backend;
@@ -59,8 +60,8 @@ void sgt_cpu_settle(sgt_cpu_backend *c)
     c->update.behind = 0;
 }
 
-/* Begin an update. `mean` is the factor that converts the accumulated gradients to means over the
- * step's targets. `norm` is the norm of the gradients after this conversion. */
+/* Start an update. `mean`: factor that converts the accumulated gradients to means over the targets
+ * of the step. `norm`: norm of the gradients after this conversion. */
 static void begin_update(sgt_cpu_backend *c, uint64_t updates, double lr, double mean, double norm)
 {
     const sgt_optim *o = &c->shape.o.optim;
@@ -86,15 +87,15 @@ const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float
     memcpy(p, b->params + at, C * sizeof *p);
     size_t moments = C * sgt_cpu_moment_bytes(s);
     memcpy(m, sgt_cpu_moment(s, b->m, at), moments);
-    /* wte is the first tensor, so `at` is also the index of its moments in v, although some tensors
-     * have no moments in v. */
+    /* although some tensors have no moments in v, wte has the same index `at` in v, because wte is
+     * the first tensor */
     if (b->v) memcpy(v, sgt_cpu_moment(s, b->v, at), moments);
     optimize(c, at, p, m, v, b->grads + at, C, 1, NULL);
     return p;
 }
 
-/* Adjust the dynamic loss scale within 1 .. 2^24: halve it after an overflow, and double it after
- * SGT_SCALE_GROWTH steps without overflow. */
+/* Adjust the loss scale for fp16: halve it after an overflow, and double it after SGT_SCALE_GROWTH
+ * steps without one. The loss scale stays between 1 and 2^24. */
 static void adjust_scale(sgt_scaler *s, int overflow, int scaling)
 {
     if (!scaling) return;
@@ -107,8 +108,8 @@ static void adjust_scale(sgt_scaler *s, int overflow, int scaling)
     }
 }
 
-/* Return whether the step is a spike, whose update must be skipped. All ranks come to the same
- * result, because the loss and the norm are those of all ranks together. */
+/* Return 1 if the step is a spike, so that its update must be skipped, otherwise 0. The result is
+ * the same on all ranks, because the loss and the norm are totals over all ranks. */
 static int is_spike(sgt_cpu_step *s, double deviations, double norm)
 {
     if (!(deviations > 0) || !s->counted || !isfinite(s->loss_sum)) return 0;
@@ -125,12 +126,12 @@ int sgt_cpu_end_step(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
     int rc = c->group ? sgt_cpu_ranks_reduce(c, &squares, err)
                       : (squares = sgt_cpu_squared_norm(c), SGT_OK);
     if (rc < 0) return rc;
-    /* an accumulated gradient is a sum over targets, times `nominal`; multiplied by `correction`,
-     * it is the mean over the targets */
+    /* factor that converts an accumulated gradient, the sum over all targets times `nominal`, to
+     * the mean over the targets */
     double correction = s->counted ? 1 / (s->nominal * (double)s->counted) : 0;
     double norm = sqrt(squares) * correction;
-    /* if the norm is not finite, the update is skipped, not only in fp16 but with every
-     * precision */
+    /* with every precision, and not only with fp16, skip the update if the norm is infinite or
+     * NaN */
     int overflow = !isfinite(norm);
     s->last_metrics = (sgt_step_metrics){.loss = s->counted ? s->loss_sum / (double)s->counted : 0,
                                          .grad_norm = norm,
@@ -175,8 +176,9 @@ double sgt_cpu_squared_norm(sgt_cpu_backend *c)
 
 /* ---- Muon ---- */
 
-/* Muon updates the four matrices of each block (kernels/muon.h). With several ranks, only the rank
- * that owns a matrix updates it, from gradients that are summed over all ranks (ranks.c). */
+/* Muon updates the four weight matrices of each block (see kernels/muon.h). With several ranks,
+ * each matrix is updated only by the rank that owns it, after its gradients have been summed over
+ * all ranks (see ranks.c). */
 
 int sgt_cpu_by_muon(const sgt_cpu_shape *s, size_t tensor)
 {
@@ -205,8 +207,8 @@ size_t sgt_cpu_second(const sgt_cpu_shape *s, size_t tensor)
     return t.offset - without;
 }
 
-/* Return the size and the number format with which Muon updates the weight matrix `linear`, one of
- * SGT_LINEAR_*. */
+/* Return the size of the weight matrix `linear` (an SGT_LINEAR_*), and the number format in which
+ * Muon computes with it. */
 static sgt_muon_shape shape_of(const sgt_cpu_shape *s, int linear)
 {
     static const size_t rows[] =
