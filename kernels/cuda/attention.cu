@@ -1,9 +1,9 @@
 // attention.cu: the forward pass of causal attention, computed tile by tile (FlashAttention-2, Dao
-// 2023). A thread block keeps 64 or 128 queries in shared memory and loops over the keys that these
-// queries may see, in tiles of 64 keys (16-bit types) or 32 keys (float32). The loop begins at the
-// start of the first query's document and ends at the last query. The next tile is copied while the
-// current tile is computed. The softmax uses a running maximum and a running sum, so no row of T
-// scores is ever stored.
+// 2023). A thread block keeps 64 or 128 queries in shared memory and loops over the keys that at
+// least one of these queries sees, in tiles of 64 keys (16-bit types) or 32 keys (float32). The
+// loop begins at the start of the first query's document and ends at the last query. The next tile
+// is copied while the current tile is computed. The softmax uses a running maximum and a running
+// sum, so no row of T scores is ever stored.
 #include "kernels/cuda/attention.cuh"
 
 using namespace sgt;
@@ -16,8 +16,8 @@ template <class T> constexpr int KEY_ROWS = sizeof(T) == 2 ? 64 : 32;
 // groups if it has enough registers: only for heads of at most 64 columns and without dropout.
 template <int DP, bool DROP> constexpr int GROUPS = DP <= 64 && !DROP ? 2 : 1;
 
-// Add a tile of keys and values to the running results for M groups of 16 queries: to `out`, the
-// sums of values weighted by exponentials, and to `r`, the softmax's maximum and sum. Call this
+// Add a tile of keys and values to the running results of M groups of 16 queries. `out` holds the
+// sums of values, weighted by exponentials; `r` holds the maxima and sums of the softmax. Call this
 // only if at least one of the warp's queries sees a key of the tile.
 template <class T, int DP, int M, bool DROP>
 DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a,
@@ -38,8 +38,8 @@ DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a
         float down[2];
         soften(s[m], r[m], down, a.scale_log2);
         scale_down<DP>(out[m], down);
-        // the softmax's sum includes keys that dropout drops, so drop them only now, after `soften`
-        // has updated the sum
+        // the sum of the softmax includes keys that dropout drops, so drop keys only now, after
+        // `soften` has updated the sum
         if constexpr (DROP) drop_elements(s[m], tile[m]);
     }
     weigh_rows<T, DP>(out, s, values);

@@ -33,12 +33,13 @@ struct Tf32 {
 };
 // A float32 that is multiplied as the sum of two TF32 numbers of 11 significant bits each: `big`,
 // and the remainder `small`, which may lose the last bit of the float32. A product is computed as
-// big*big + big*small + small*big. Its relative error is at most 2^-21: 2^-22 because small*small
-// is left out, and 2^-23 for the last bit of each factor.
+// big*big + big*small + small*big. The relative error of the product is at most 2^-21: 2^-22
+// because small*small is left out, and 2^-23 for the last bit of each of the two factors.
 struct Tf32x3 {
     float x;
 };
-enum : uint32_t { TF32_IGNORED = 0x1fff }; // low bits of a float, which TF32 tensor cores ignore
+// mask of the low bits of a float that TF32 tensor cores ignore
+enum : uint32_t { TF32_IGNORED = 0x1fff };
 template <class T>
 // number of tensor-core multiplications that one product of two elements of type T takes
 constexpr int PASSES = std::is_same<T, Tf32x3>::value ? 3 : 1;
@@ -58,8 +59,8 @@ template <class T> struct Heads {
     int length, heads, D;
     // (B, T) arrays: start and end of each position's document; NULL: each row is one document
     const int32_t *start, *end;
-    // scale: factor of the scores; scale_log2: scale * log2(e), because exponentials are computed
-    // as powers of 2
+    // scale: factor by which scores are multiplied; scale_log2: scale * log2(e), used because
+    // exponentials are computed as powers of 2
     float scale, scale_log2;
     sgt_cuda_dropout drop;
     // limit: dropout keeps an attention probability if its random bits, read as a number, are at
@@ -69,8 +70,8 @@ template <class T> struct Heads {
     float keep;
 };
 
-// Where one head of one sequence begins in each array of `Heads`, and the distance between its
-// rows.
+// Position of one head of one sequence in each array of `Heads`: the index of its first element,
+// and the distance between its rows.
 struct Head {
     // Index of the head's first element: `packed` in qkv and dqkv, `plain` in out and dout, `row`
     // in lse and delta. Rows of the head are packed_ld elements apart in qkv and dqkv, plain_ld in
@@ -91,7 +92,7 @@ struct Head {
 // Tells which positions of a sequence belong to the same document. A query sees only keys of its
 // own document. (Sight does not apply the causal mask.) first_key returns the start of the query's
 // document, and after_queries the end of the key's document. A position past the end of the
-// sequence is treated like the last one. Each call reads the arrays again, because keeping the
+// sequence is treated like the last position. Each call reads the arrays again, because keeping the
 // results would take registers.
 template <class T> struct Sight {
     const Heads<T> &a;
@@ -112,7 +113,7 @@ template <class T> struct Sight {
 };
 
 // In each row of a tile of scores, set the scores in some columns to -infinity, so that their
-// probabilities become 0: the columns before limit(row) if BEFORE is true, else those from
+// probabilities become 0: the columns before limit(row) if BEFORE is true, else the columns from
 // limit(row) on. Rows and columns are counted from the start of the tile.
 template <bool BEFORE, int N, class F> DEV void mask_columns(float (&s)[N][4], F limit)
 {
@@ -135,7 +136,7 @@ DEV void mask_earlier(float (&s)[N][4], const Sight<T> &sight, int query, int ke
 // Tells which attention probabilities of one head are kept by dropout. If DROP is false, the kernel
 // has no dropout, and the struct costs nothing.
 template <bool DROP> struct Kept {
-    // first: element number (see kernels/dropout.h) of the probability of query 0 and key 0
+    // first: element number (see kernels/dropout.h) of the head's probability of query 0 and key 0
     uint64_t seed, draw, first;
     uint32_t limit, pitch;
     float keep; // factor of the kept probabilities
@@ -172,8 +173,8 @@ template <int N> struct KeptTile {
     int shift;
 
     // Draw the dropout mask of a tile whose rows are queries and whose columns are keys. In block n
-    // of 8 columns, lane 4g + t draws for the four keys from 8n + 4 (t/2) on. It draws for the
-    // query in row g if t is even, and for the query in row g + 8 if t is odd.
+    // of 8 columns, lane 4g + t draws for the four keys in columns 8n + 4 (t/2) .. 8n + 4 (t/2) +
+    // 3, and for the query in row g if t is even, or in row g + 8 if t is odd.
     DEV void by_rows(const Kept<true> &k, int query, int key)
     {
         int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
@@ -248,7 +249,7 @@ template <class T> struct Operand {
     uint32_t big[4], small[4];
 
     // Store x as element i. Tf32x3 needs no separate check for NaN, which would double the cost: if
-    // x is NaN, `small` becomes NaN too, and so does each product.
+    // x is NaN, `small` becomes NaN, and so does every product with x.
     DEV void set(int i, float x)
     {
         if constexpr (PASSES<T> == 3) {
@@ -290,8 +291,8 @@ DEV void multiply(float (&c)[M][N][4], const Operand<T> (&a)[M], const Operand<T
     }
 }
 
-// Load the left operand of step k of a product: 16 rows of a tile, from `row` on, and in each of
-// them the 32 bytes of columns that the step covers.
+// Load the left operand of step k of a matrix product: of each of 16 rows of a tile, from `row` on,
+// the 32 bytes of columns that the step covers.
 template <int DP, class T> DEV void left(Operand<T> &a, const T *tile, int row, int k)
 {
     int lane = threadIdx.x % 32;
@@ -323,7 +324,7 @@ DEV void scores(float (&c)[M][N][4], const T *own, int row, const T *tile)
         DEV_UNROLL_FOR (int n = 0; n < N; n++)
             c[m][n][0] = c[m][n][1] = c[m][n][2] = c[m][n][3] = 0;
     constexpr int STEPS = DP / (2 * PER16<T>);
-    // Tf32x3 unrolls only two steps, because unrolling all of them would take too many registers.
+    // for Tf32x3, unroll only two steps, because unrolling all steps would take too many registers
     DEV_UNROLL_BY(PASSES<T> == 3 ? 2 : STEPS)
     for (int k = 0; k < STEPS; k++) {
         Operand<T> a[M];
@@ -346,9 +347,10 @@ template <class T, int N> DEV void left_of(Operand<T> &a, const float (&p)[N][4]
     }
 }
 
-// Load the right operand of step k: the step's rows of a tile, in the order of left_of, and columns
-// 8n .. 8n + 15. ldmatrix transposes only 16-bit elements, so floats are read one by one. These
-// reads have no bank conflicts, because rows 0, 2, 4 and 6 start 8 banks apart.
+// Load the right operand of step k: columns 8n .. 8n + 15 of the tile's rows that belong to the
+// step, in the order that left_of defines. ldmatrix transposes only 16-bit elements, so floats are
+// read one by one. These reads have no bank conflicts, because rows 0, 2, 4 and 6 start 8 banks
+// apart.
 template <class T, int DP> DEV void right_of(Operand<T> &b, const T *tile, int k, int n)
 {
     int lane = threadIdx.x % 32;
@@ -378,7 +380,8 @@ DEV void weigh_rows(float (&sum)[M][DP / 8][4], const float (&p)[M][N][4], const
     }
 }
 
-// Store two consecutive elements. The index of the first must be even, for alignment.
+// Store x and y as two consecutive elements. The index of the first element must be even, so that
+// one aligned store can write both.
 template <class T> DEV void store_two(T *at, float x, float y)
 {
     struct alignas(8) Two {
@@ -420,8 +423,8 @@ DEV float quad_max(float x)
     return fmaxf(x, dev::shfl_xor(x, 2));
 }
 
-// Apply the causal mask: set the score of each key that is later than its query to -infinity. The
-// score s[n][e] belongs to query `query` + g + 8 * (e >> 1) and to key `key` + 8n + 2t + (e & 1).
+// Apply the causal mask: set the score to -infinity if the key is later than the query. The score
+// s[n][e] belongs to query `query` + g + 8 * (e >> 1) and to key `key` + 8n + 2t + (e & 1).
 template <int N> DEV void mask_later(float (&s)[N][4], int query, int key)
 {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;

@@ -91,8 +91,8 @@ DEV void add_queries(float (&dk)[1][DP / 8][4], float (&dv)[1][DP / 8][4], const
 }
 
 // The second launch bound is the minimum number of blocks per multiprocessor. The variant with DP =
-// 64 and without dropout needs slightly too many registers for 3 blocks, so request 2. For the
-// other variants, 0 leaves the choice to the compiler.
+// 64 and without dropout needs slightly too many registers for 3 blocks per multiprocessor, so
+// request 2 for this variant. For the other variants, 0 leaves the choice to the compiler.
 template <class T, int DP, bool DROP>
 __global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0)
     keys_kernel(Heads<T> a)

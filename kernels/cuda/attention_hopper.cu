@@ -1,9 +1,9 @@
 // attention_hopper.cu: the forward pass of causal attention for sm_90 (FlashAttention-3, Shah et
 // al. 2024). A block keeps 128 queries, 64 for each of its two consumers (groups of 128 threads).
-// It loops over the keys that the queries may see, in tiles of 128 keys, from the last tile back to
-// the first. Two kinds of work overlap. While a consumer computes the probabilities of one tile,
-// the tensor cores compute the consumer's scores of the next tile. The consumers also take turns:
-// one computes exponentials while the other uses the tensor cores.
+// The block loops over the keys that at least one of these queries sees, in tiles of 128 keys, from
+// the last tile back to the first. Two kinds of work overlap. While a consumer computes the
+// probabilities of one tile, the tensor cores compute the consumer's scores of the next tile. The
+// consumers also take turns: one computes exponentials while the other uses the tensor cores.
 #include "kernels/cuda/attention_hopper.cuh"
 
 using namespace sgt;
@@ -50,10 +50,10 @@ DEV void produce(const Forward<T, D> &f, const dev::TensorMap *qkv, const Column
     }
 }
 
-// Mask the scores of a tile, replace them by exponentials (probabilities that are not yet divided
-// by their sum), and set those to 0 that dropout drops. Set `down`, as `soften` does, to the
-// factors by which the sums over earlier tiles must be multiplied, because the maximum may have
-// grown.
+// Mask the scores of a tile, replace them with exponentials (probabilities that are not yet divided
+// by their sum), and set to 0 the exponentials that dropout drops. As `soften` does, set `down` to
+// the factors by which the caller must multiply sums over earlier tiles, which are relative to the
+// old maximum.
 template <class T, int N, bool DROP>
 DEV void weigh(float (&s)[N][4], Running &r, float (&down)[2], const Heads<T> &a,
                const Draws<DROP, N> &draws, const Sight<T> &sight, int query, int key)
@@ -61,7 +61,8 @@ DEV void weigh(float (&s)[N][4], Running &r, float (&down)[2], const Heads<T> &a
     if (key + KEYS > query) mask_later(s, query, key);
     if (key < sight.first_key(query + 15)) mask_earlier(s, sight, query, key);
     soften(s, r, down, a.scale_log2);
-    draws.drop(s); // drop keys only after `soften`, because the softmax's sum includes dropped keys
+    // drop keys only after `soften`, because the sum of the softmax includes dropped keys
+    draws.drop(s);
 }
 
 template <class T, int D, bool DROP>

@@ -26,9 +26,10 @@ enum {
     BOX = 64,                // rows of one TMA copy
     STAGES = 2,
     PRODUCER_REGISTERS = 24,
-    // registers per consumer thread; a block takes 24 * 128 + 240 * 256 = 64,512 of 65,536
+    // number of registers of a consumer thread; a block takes 24 * 128 + 240 * 256 = 64,512 of a
+    // multiprocessor's 65,536 registers
     CONSUMER_REGISTERS = 240,
-    BARRIERS = 1024 // bytes for barriers; the tiles after them must be 1024-byte aligned
+    BARRIERS = 1024 // bytes for the barriers; the tiles that follow must be 1024-byte aligned
 };
 
 template <int D, int ROWS> constexpr int WIDE_TILE = D *ROWS; // number of elements of a tile
@@ -51,14 +52,16 @@ struct Ring {
         if (i >= STAGES) dev::mbar_wait(empty + i % STAGES, (i / STAGES - 1) % 2);
     }
     DEV void wait_full(int i) { dev::mbar_wait(full + i % STAGES, i / STAGES % 2); }
-    // Tell the producer that this warp does not need tile i any more, so that its buffer may be
-    // overwritten. Call this only when the warp's matrix products have finished reading the tile.
+    // Tell the producer that this warp does not need tile i any more. When all warps have done so,
+    // the producer overwrites the tile's buffer. Call this only when the warp's matrix products
+    // have finished reading the tile.
     DEV void release(int i)
     {
         dev::warp_sync(); // every lane has seen it full (the tile) and has finished its own reads
         if (threadIdx.x % 32 == 0) dev::mbar_arrive(empty + i % STAGES);
     }
-    // Tell the producer that this consumer does not need tile i at all.
+    // Tell the producer that this consumer skips tile i, so that the producer need not wait for
+    // this consumer to read the tile.
     DEV void skip(int i)
     {
         wait_full(i);
@@ -66,8 +69,8 @@ struct Ring {
     }
 };
 
-// Initialize a block's barriers: those of the rings, and `own`, which completes when the block's
-// own tile has arrived. `own` is at the beginning of shared memory.
+// Initialize all barriers of a block: the barriers of the rings, and `own`, which completes when
+// the block's own tile has arrived. `own` is at the beginning of shared memory.
 template <class... R> DEV void make_barriers(uint64_t *own, R *...rings)
 {
     if (threadIdx.x == 0) {
@@ -152,9 +155,9 @@ template <bool DROP, int N> struct Draws {
     }
 };
 
-// Where a block's head is in the tensor maps of TMA. plane: index of the sequence; plain: first
-// column of the head in out, in dout and in the queries of qkv; width: number of columns from there
-// to the head's keys, and from the keys to its values.
+// Position of a block's head in the tensor maps of TMA. plane: index of the sequence; plain: first
+// column of the head in out, in dout and in the queries of qkv; width: number of columns from the
+// head's queries to its keys in qkv, and from its keys to its values.
 struct Columns {
     int plane, plain, width;
 

@@ -11,12 +11,12 @@
 
 using namespace sgt;
 
-// Layout of a block's shared memory, for both kernels. The block keeps two own tiles and loops over
-// pairs of other tiles, which a ring of STAGES buffers receives. One kernel keeps keys and values
-// and loops over q and dout; the other keeps q and dout and loops over keys and values. own_s and
-// ring_s are the tiles of q and k, whose product is the scores; own_dp and ring_dp are those of
-// dout and v, whose product is dp. Each pair in the ring has ROWS rows per tile and STATS floats of
-// statistics.
+// Layout of a block's shared memory, for both kernels. A block keeps two tiles of its own and loops
+// over pairs of other tiles, which arrive in a ring of STAGES buffers. In one kernel, the block
+// keeps keys and values and loops over q and dout. In the other, it keeps q and dout and loops over
+// keys and values. own_s and ring_s are the tiles of q and k, whose product is the scores; own_dp
+// and ring_dp are those of dout and v, whose product is dp. Each pair in the ring has ROWS rows per
+// tile and STATS floats of statistics.
 template <class T, int D, int ROWS, int STATS> struct Tiles {
     static constexpr int OWN_TILE = WIDE_TILE<D, BOTH>, TILE_N = WIDE_TILE<D, ROWS>;
     static constexpr size_t BYTES =
@@ -55,9 +55,9 @@ enum { QUERIES = 64 }; // number of rows of a tile in the ring
 // QUERIES queries, then the delta of these queries.
 template <class T, int D> using KeysShared = Tiles<T, D, QUERIES, 2 * QUERIES>;
 
-// Copy tiles of queries and dout into the ring, with their statistics. One warp runs this: all
-// lanes copy lse and delta, and lane 0 starts the TMA copies of q and dout. For rows past the last
-// query, set lse to infinity, which makes their probabilities exp2(s - lse) = 0.
+// Copy tiles of q and dout into the ring, with the lse and delta of their queries. One warp runs
+// this function: all lanes copy lse and delta, and lane 0 starts the TMA copies of q and dout. For
+// rows past the last query, set lse to infinity, which makes their probabilities exp2(s - lse) = 0.
 template <class T, int D>
 DEV void produce_queries(const KeysShared<T, D> &m, const Heads<T> &a, const dev::TensorMap *qkv,
                          const dev::TensorMap *dout, int first, int end)
@@ -101,7 +101,7 @@ template <class T, int D, bool DROP> struct KeySums {
 // Add the contributions of a tile of queries to dk and dv, which belong to the group's keys. At
 // least one of the queries must see one of the keys. The tensor cores compute the product for dv
 // while the group computes ds, the left operand for dk. All matrix products are complete on return,
-// because ptxas would serialize any that stay pending across iterations of a loop.
+// because ptxas would serialize all matrix products that are pending across iterations of a loop.
 template <class T, int D, bool DROP>
 DEV void add_query_tile(KeySums<T, D, DROP> &sums, const KeysShared<T, D> &m, const Heads<T> &a,
                         const Kept<DROP> &kept, const Sight<T> &sight, int row, int key, int query,
@@ -186,8 +186,8 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
 
 // ---- dq ----
 
-// Number of rows of a tile in the ring. It is smaller for D = 128, because the sums of wider rows
-// need more registers.
+// Number of rows of a tile in the ring. This number is smaller for D = 128 than for D = 64, because
+// the sums for wider rows need more registers.
 template <int D> constexpr int WALKED_KEYS = D == 64 ? 128 : 64;
 
 template <class T, int D> using QueriesShared = Tiles<T, D, WALKED_KEYS<D>, 0>;

@@ -1,5 +1,5 @@
-// attention_naive.cu: kernels for --attention naive, which stores whole T x T matrices of scores.
-// Its matrix products are not in this file. The kernels here split rows into heads, merge heads
+// attention_naive.cu: kernels for --attention naive, which stores all T x T scores of each head.
+// The matrix products are not in this file. The kernels here split rows into heads, merge heads
 // into rows, and compute the causal softmax of stored scores. A warp processes one row of scores.
 #include "kernels/cuda/dropout.cuh"
 #include "kernels/cuda/softmax.cuh"
@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(THREADS) heads_kernel(Parts<T> a)
 }
 
 // Copy between the array `packed` and one or three separate arrays. If `split` is true, copy from
-// `packed`, else to it.
+// `packed` to the separate arrays, else from these to `packed`.
 static void move_heads(sgt_cuda_stream s, const sgt_cuda_heads *h, bool split, const void *packed,
                        const void *first, const void *second, const void *third)
 {
@@ -64,14 +64,13 @@ void sgt_cuda_join_heads(sgt_cuda_stream s, const sgt_cuda_heads *a, void *qkv, 
     move_heads(s, a, false, qkv, q, k, v);
 }
 
-// ---- scores (B, H, T, T): row r of the B*H*T rows belongs to query r % T, which sees the keys
-// from the start of its document to itself ----
+// ---- scores (B, H, T, T): of the B*H*T rows, row r has the scores of query r % T ----
 
 template <class T> struct Scores {
     using Number = T;
-    // Array that the kernel changes in place. The forward pass replaces scores by probabilities.
-    // The backward pass replaces gradients of probabilities by gradients of scores. For drop_probs,
-    // x is the output, and `probs` the input.
+    // Array that the kernel changes in place. The forward pass replaces scores with probabilities.
+    // The backward pass replaces gradients of probabilities with gradients of scores. In
+    // drop_probs, x is the output array, and `probs` is the input array.
     T *x;
     const T *probs;
     size_t rows;
@@ -79,12 +78,12 @@ template <class T> struct Scores {
     float scale;
     sgt_cuda_dropout drop;
     // (B, T) array: start of each position's document; NULL if each row of the batch is one
-    // document. For a key that a query does not see, the kernels ignore the old value in x, so it
-    // may be anything, even NaN.
+    // document. The kernels ignore the old values in x for keys that a query does not see, so these
+    // values can be anything, even NaN.
     const int32_t *start;
 };
 
-// Compute the dropout factors of V keys, from `key` on, for row r of the scores.
+// Compute the dropout factors of row r of the scores, for the V keys from index `key` on.
 template <class T, int V>
 DEV void key_factors(float (&factor)[V], const Scores<T> &a, size_t r, int key)
 {

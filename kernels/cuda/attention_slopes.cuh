@@ -1,6 +1,6 @@
 // attention_slopes.cuh: the element-wise steps of the backward pass of attention, which turn scores
 // into gradients of scores, for attention_backward.cu and attention_hopper_backward.cu. Include
-// attention.cuh first. It describes the layout of accumulators.
+// attention.cuh before this file. attention.cuh describes the layout of accumulators.
 #pragma once
 
 namespace sgt
@@ -38,8 +38,8 @@ DEV void mask_ended(float (&s)[N][4], const Sight<T> &sight, int key, int query)
     mask_columns<false>(s, [&](int row) { return sight.after_queries(key + row) - query; });
 }
 
-// Replace scores by probabilities p. Keys are in rows, queries in columns. The lse (in log2 units)
-// of column i is lse[i * STEP].
+// Replace the scores with probabilities p. Keys are in rows, queries in columns. The lse (in log2
+// units) of column i is lse[i * STEP].
 template <int STEP = 1, int N>
 DEV void soften_columns(float (&s)[N][4], const float *lse, float scale_log2, int key, int query)
 {
@@ -53,7 +53,7 @@ DEV void soften_columns(float (&s)[N][4], const float *lse, float scale_log2, in
         }
 }
 
-// Replace dp by ds = p (keep dp - delta). `keep` is the dropout factor, 1/(1 - rate). The caller
+// Replace dp with ds = p (keep dp - delta). `keep` is the dropout factor, 1/(1 - rate). The caller
 // has already set dp to 0 where dropout drops. Keys are in rows, queries in columns. The delta of
 // column i is delta[i * STEP].
 template <int STEP = 1, int N>
@@ -66,8 +66,8 @@ DEV void times_slope_columns(float (&dp)[N][4], const float (&p)[N][4], const fl
             dp[n][e] = p[n][e] * (dp[n][e] * keep - delta[(n * 8 + 2 * t + (e & 1)) * STEP]);
 }
 
-// lse (in log2 units) and delta of two queries, those whose scores a lane holds: rows g and g + 8
-// of its warp's 16 rows, where g = lane/4.
+// lse (in log2 units) and delta of the two queries whose scores a lane holds: rows g and g + 8 of
+// the warp's 16 rows, where g = lane/4.
 struct RowStats {
     float lse[2], delta[2];
 
@@ -81,9 +81,9 @@ struct RowStats {
     }
 };
 
-// soften_rows replaces scores by probabilities, and times_slope_rows replaces dp by ds = p (keep dp
-// - delta), both for queries in rows and keys in columns. lse (in log2 units) and delta have two
-// elements, for the rows g and g + 8 that the lane holds.
+// soften_rows replaces scores with probabilities, and times_slope_rows replaces dp with ds = p
+// (keep dp - delta), both for queries in rows and keys in columns. `lse` (in log2 units) and
+// `delta` have two elements, for the rows g and g + 8 that the lane holds.
 template <int N>
 DEV void soften_rows(float (&s)[N][4], const float (&lse)[2], float scale_log2, int query, int key)
 {
@@ -105,10 +105,11 @@ DEV void times_slope_rows(float (&dp)[N][4], const float (&p)[N][4], const float
 }
 
 // Return the factor by which a query's dq is multiplied: the scale, or 0 if the query sees only its
-// own key. In that case its probability is 1 for any score, so the exact gradient of the score is
-// 0. The formula would give a small rounding error instead, and AdamW, which divides by the
-// gradient's size, would turn even this error into an update of full size. dk_factor does the same
-// for a key: it returns 0 if the only query that sees the key sees no other key.
+// own key. In the latter case, the probability of that key is 1 for any score, so the exact
+// gradient of the score is 0. The general formula would give a small rounding error instead, and
+// AdamW, which divides by the gradient's size, would turn even this error into an update of full
+// size. dk_factor does the same for a key: it returns 0 if the only query that sees the key sees no
+// other key.
 template <class T> DEV float dq_factor(const Heads<T> &a, const Sight<T> &sight, int query)
 {
     return sight.first_key(query) == query ? 0 : a.scale;

@@ -1,6 +1,6 @@
 // bias.cu: computes the gradient of a bias: the sum of dout over all rows. The rows are cut into
-// slices of equal size. One kernel sums the rows of each slice, and a second one adds these sums,
-// both in a fixed order.
+// slices of equal size. A first kernel adds up the rows of each slice, and a second kernel adds the
+// sums of the slices to the gradient. Both add in a fixed order.
 #include "kernels/cuda/columns.cuh"
 
 using namespace sgt;
@@ -12,8 +12,8 @@ enum { ROWS = 8, MOST_SLICES = 128, SLICE_ROWS = 64 };
 
 // Set partial[slice][c] to the sum of column c over the rows of a slice. A block processes 32 * V
 // columns of one slice; each of its eight warps reads every eighth row. If there is only one slice,
-// no second kernel is needed: the caller passes the gradient of the bias as `partial`, and the sum
-// is added to it.
+// no second kernel is needed: the caller passes the gradient of the bias as `partial`, and this
+// kernel adds the sum to the gradient.
 template <class T, int V>
 __global__ void __launch_bounds__(ROWS * 32)
     bias_kernel(float *partial, const T *dout, size_t n, int C, size_t slice_rows)

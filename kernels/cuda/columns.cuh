@@ -1,6 +1,6 @@
-// columns.cuh: the second step of every sum over rows. First, a kernel divides the rows among its
-// blocks, and each block writes the sum of its rows for each column. Then fold_columns adds these
-// partial sums to the gradients.
+// columns.cuh: fold_columns, the second step of every sum over rows. In the first step, a kernel
+// divides the rows among its blocks, and each block writes the sum of its rows for each column. In
+// the second step, fold_columns adds these partial sums to the gradients.
 #pragma once
 
 #include "kernels/cuda/elements.cuh"
@@ -8,8 +8,8 @@
 namespace sgt
 {
 
-// Where fold_columns adds the column sums: up to three arrays of C floats, for example the
-// gradients of a weight and of a bias.
+// The arrays to which fold_columns adds the column sums: up to three arrays of C floats, for
+// example the gradients of a weight and of a bias.
 struct ColumnSums {
     float *out[3];
 };

@@ -1,8 +1,8 @@
 // cross_entropy.cu: computes the classifier's loss and the gradient of its logits, one row per
 // block. A row that fits in shared memory is read from global memory only once. (A row of 50,304
 // 16-bit elements takes 100 KB.) A thread reads from shared memory only elements that it stored
-// there itself, so no barrier is needed. The warps' partial sums are at the beginning of shared
-// memory, before the row.
+// there itself, so no barrier is needed. Shared memory holds the partial sums of the warps first,
+// and then the row.
 #include "kernels/cuda/softmax.cuh"
 
 using namespace sgt;
@@ -30,14 +30,14 @@ __global__ void __launch_bounds__(THREADS)
         if (KEEP) store(kept + c, x);
         add_exps(s, x);
     }
-    // the columns after the last full vector of V elements
+    // process the columns after the last full vector of V elements, one per thread
     if (whole + (int)threadIdx.x < V_) {
         float x[1];
         load(x, global + whole + threadIdx.x);
         add_exps(s, x);
     }
-    // Read the target's logit now: after the barrier in block_combine, other threads may already
-    // overwrite logits with gradients.
+    // Read the target's logit now, because after the barrier in block_combine, other threads can
+    // already overwrite logits with gradients.
     float wanted = target < 0 ? 0 : dev::to_float(global[target]);
     s = block_combine<WARPS>(s, shared);
     if (threadIdx.x == 0) loss[row] = target < 0 ? 0 : s.max + logf(s.total) - wanted;

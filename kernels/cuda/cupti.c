@@ -1,6 +1,7 @@
 /* cupti.c: loads CUPTI, selects which activities it records, and shows the records. A range is a
- * named part of a step. cupti.c remembers for each node of a CUDA graph in which range the node was
- * created. At the end, it adds the ranges to the records. */
+ * named part of a step. For each node of a CUDA graph, cupti.c remembers the range in which the
+ * node was created. When the recording ends, it adds these ranges to the records of the nodes'
+ * kernels. */
 #include "kernels/cuda/cupti.h"
 
 #include <assert.h>
@@ -27,14 +28,15 @@ typedef struct mark {
 } mark;
 
 /* A node of a CUDA graph, with the mark (range, label and cost) that applied when it was created.
- * When the graph runs, CUPTI records only the node's id. The mark is found by this id. */
+ * When the graph runs, CUPTI records only the node's id. This id is used to find the mark. */
 typedef struct node {
     uint64_t id;
     mark mark;
 } node;
 
-/* A kernel, copy or fill as CUPTI recorded it. `node`: id of the graph node that launched it; 0: it
- * was not launched by a graph. When the recording ends, the node's mark is added to k. */
+/* A kernel, copy or fill as CUPTI recorded it. `node`: id of the CUDA graph node that launched it,
+ * or 0 if no graph launched it. When the recording ends, the mark (range, label and cost) of the
+ * node is added to k. */
 typedef struct record {
     sgt_cupti_kernel k;
     uint64_t node;
@@ -50,13 +52,15 @@ struct sgt_cupti {
     node *nodes;
     size_t node_count, node_room;
     record *records;
-    /* lost: number of kernels, copies and fills that are not in `records`, because their times are
-     * not valid or memory ran out */
+    /* count: number of elements of `records`; room: number of elements that it has room for; lost:
+     * number of kernels, copies and fills that are missing from it, because their times are not
+     * valid or memory ran out */
     size_t count, room, lost;
 };
 
 /* CUPTI's buffer callbacks have no context argument, so they find the open sgt_cupti here. CUPTI
- * calls them from its own thread. Therefore a lock protects `open` and its records. */
+ * calls these callbacks from a thread of its own. Therefore a lock protects `open` and the records
+ * of the open sgt_cupti. */
 static struct {
     pthread_mutex_t lock;
     sgt_cupti *open;
@@ -65,7 +69,7 @@ static struct {
 /* ---- the library ---- */
 
 /* Names of the library, newest version first. sgt uses only functions that both versions have. The
- * full paths are in the toolkit's folders, which the dynamic linker does not search. */
+ * full paths lead to the CUDA toolkit's folders, which the dynamic linker does not search. */
 static const char *const names[] = {"libcupti.so.13",
                                     "libcupti.so.12",
                                     "/usr/local/cuda/lib64/libcupti.so.13",
@@ -171,8 +175,9 @@ static void add_record(const record *r)
     pthread_mutex_unlock(&process.lock);
 }
 
-/* Read the records of a buffer, and free it. Do not call CUPTI while holding our lock, because
- * CUPTI may call this function while it holds its own lock. */
+/* Read the records in a buffer, and free the buffer. Do not call CUPTI while holding our lock:
+ * CUPTI can call this function while it holds a lock of its own, so that both threads would wait
+ * forever. */
 static void complete(sgt_cupti_context context, uint32_t stream, uint8_t *data, size_t size,
                      size_t valid)
 {
@@ -221,8 +226,8 @@ void sgt_cupti_work(double flops, double bytes)
     p->stack[p->depth].bytes = bytes;
 }
 
-/* Return the mark of the node with this id, or NULL if there is none. Search the newest nodes
- * first, because CUPTI may reuse the id of a destroyed node. */
+/* Return the mark of the graph node with this id, or NULL if there is no such node. Search the
+ * newest nodes first, because CUPTI can give a new node the id of a destroyed one. */
 static const mark *find_mark(const sgt_cupti *p, uint64_t id)
 {
     for (size_t i = p->node_count; i-- > 0;)
@@ -286,7 +291,8 @@ int sgt_cupti_open(sgt_cupti **out, sgt_error *err)
     return rc;
 }
 
-/* Stop recording, and collect the buffers that CUPTI still holds. Return the last error. */
+/* Stop recording, and collect the buffers that CUPTI still holds. If several calls fail, return the
+ * error of the last one. */
 static int stop(sgt_error *err)
 {
     sgt_cupti_result rc = SGT_CUPTI_SUCCESS, got;
@@ -329,9 +335,9 @@ int sgt_cupti_begin(sgt_cupti *p, sgt_error *err)
 
 /* ---- what is shown ---- */
 
-/* Write the short form of a kernel's name to out. For a mangled name, it is the qualified name
- * without template arguments and anonymous namespaces, for example "cutlass::device_kernel". Any
- * other name is copied unchanged. */
+/* Write the short form of a kernel's name to out. If the name is a mangled C++ name, the short form
+ * is the qualified name without template arguments and anonymous namespaces, for example
+ * "cutlass::device_kernel". Any other name is copied unchanged. */
 static void shorten(char out[NAME], const char *name)
 {
     size_t at = 0, n;
@@ -341,7 +347,7 @@ static void shorten(char out[NAME], const char *name)
         if (*s == 'L') s++; /* static */
         /* 'N' begins a nested name, which lists the enclosing namespaces or classes first */
         if (*s == 'N') s++;
-        /* a name is a list of <length><identifier> */
+        /* a mangled name is a sequence of <length><identifier>, such as 7cutlass */
         for (; at < NAME && (n = strtoul(s, &part, 10)) && strnlen(part, n) == n; s = part + n)
             if (n < 10 || strncmp(part, "_GLOBAL__N", 10) != 0)
                 at += (size_t)snprintf(out + at, NAME - at, "%s%.*s", at ? "::" : "", (int)n, part);

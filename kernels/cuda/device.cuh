@@ -46,8 +46,8 @@ struct alignas(16) Vec16 {
 #define DEV_UNROLL_FOR(...) _Pragma("unroll") for (__VA_ARGS__)
 #define DEV_UNROLL_BY(n) DEV_PRAGMA(unroll(n)) /* unroll by n, not completely */
 #define DEV_PRAGMA(text) _Pragma(#text)
-/* Declare T name[n] in the block's shared memory. It is 16-byte aligned, and its content is
- * undefined. */
+/* Declare the array T name[n] in the block's shared memory. The array is 16-byte aligned, and its
+ * content is undefined. */
 #define DEV_SHARED(T, name, n) __shared__ __align__(16) T name[n]
 #define DEV_WRAPPER DEV
 #define DEV_BOTH __host__ __device__ __forceinline__
@@ -69,8 +69,8 @@ using f16 = __half;
 /* ---- launch, shared memory, barriers ---- */
 
 /* Launch k<<<grid, block, smem, stream>>>(args). If `smem` exceeds 48 KiB, first raise the kernel's
- * limit on shared memory to `smem` bytes. Note an error with the kernel's name; cudaGetLastError
- * still returns it. */
+ * limit on shared memory to `smem` bytes. If the launch fails, note the error together with the
+ * kernel's name. cudaGetLastError still returns the error. */
 template <class... P, class... A>
 void launch(const char *name, void (*k)(P...), dim3 grid, dim3 block, size_t smem,
             cudaStream_t stream, A... args)
@@ -83,8 +83,8 @@ void launch(const char *name, void (*k)(P...), dim3 grid, dim3 block, size_t sme
     sgt_cuda_kernel_launched(stream, name, blocks, threads, smem);
 }
 
-/* Return the launch's dynamic shared memory. It is 1024-byte aligned, and its content is
- * undefined. */
+/* Return the address of the launch's dynamic shared memory, which is 1024-byte aligned and has
+ * undefined content. */
 DEV unsigned char *dyn_smem()
 {
     extern __shared__ __align__(1024) unsigned char sgt_dyn_smem[];
@@ -94,12 +94,12 @@ DEV unsigned char *dyn_smem()
 /* Convert a pointer to shared memory to the 32-bit address that PTX takes. */
 DEV uint32_t saddr(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
 
-/* Wait until all threads of the block have reached this barrier. All of them then see every memory
- * write that any of them made before the barrier. */
+/* Wait until all threads of the block have reached this barrier. After the barrier, each of these
+ * threads sees all memory writes that the others made before the barrier. */
 DEV void block_sync() { __syncthreads(); }
 
-/* Wait until all lanes of the warp have reached this barrier. All of them then see every memory
- * write that any of them made before the barrier. */
+/* Wait until all lanes of the warp have reached this barrier. After the barrier, each lane sees all
+ * memory writes that the other lanes made before the barrier. */
 DEV void warp_sync() { __syncwarp(); }
 
 /* ---- shuffles, called by all lanes of a warp ---- */
@@ -120,9 +120,9 @@ DEV Vec16 ld16(const void *p)
     return {v.x, v.y, v.z, v.w};
 }
 
-/* Load like ld16, but at this place in the program: the compiler neither reorders the load with
- * other memory accesses nor delays it until its result is needed. Use it to start several loads at
- * once. */
+/* Load like ld16, but exactly at this place in the program: the compiler neither reorders the load
+ * with other memory accesses nor delays it until its result is needed. Use ld16_now to start
+ * several loads at once. */
 DEV Vec16 ld16_now(const void *p)
 {
     Vec16 v;
@@ -135,8 +135,8 @@ DEV Vec16 ld16_now(const void *p)
 
 DEV void st16(void *p, const Vec16 &v) { *(uint4 *)p = make_uint4(v.w[0], v.w[1], v.w[2], v.w[3]); }
 
-/* Add v to *p atomically and return the old value. There is no version for floats, because a sum of
- * floats depends on the order of the additions. */
+/* Add v to *p atomically and return the old value. There is no such function for floats, because a
+ * sum of floats depends on the order of the additions, which is not fixed here. */
 DEV uint32_t atomic_add(uint32_t *p, uint32_t v) { return atomicAdd(p, v); }
 
 /* exp2_fast returns 2^x with an error of at most 2 ulp. Subnormal results become 0, and 2^-inf is
@@ -151,7 +151,7 @@ DEV float exp2_fast(float x)
 
 DEV float log2_fast(float x) { return __log2f(x); }
 
-/* float_bits returns the bits of a float; bits_float returns the float with these bits. */
+/* float_bits returns the bits of a float as an integer; bits_float is the inverse. */
 DEV uint32_t float_bits(float x) { return __float_as_uint(x); }
 DEV float bits_float(uint32_t x) { return __uint_as_float(x); }
 
@@ -191,8 +191,8 @@ template <> DEV float hi2<f16>(uint32_t v)
     return __half2float(__ushort_as_half((unsigned short)(v >> 16)));
 }
 
-/* ---- asynchronous copies of 16 bytes from global to shared memory; both addresses are 16-byte
- * aligned ---- */
+/* ---- asynchronous copies from global to shared memory, 16 bytes at 16-byte aligned addresses
+ * ---- */
 
 /* Copy 16 bytes asynchronously:
  *   cp_async16        Start the copy. If `present` is false, zero the 16 bytes at `to` instead:
@@ -218,8 +218,8 @@ template <int N> DEV void cp_async_wait()
 
 /* Load four 8x8 matrices of 16-bit elements from shared memory. Lane l passes the address of row
  * l%8 of matrix l/8. A row is 16 bytes long and 16-byte aligned. In ldmatrix_x4, r[m] receives
- * elements (g, 2t) and (g, 2t+1) of matrix m, where g = l/4 and t = l%4. In ldmatrix_x4_t, it
- * receives those of the transpose of matrix m. */
+ * elements (g, 2t) and (g, 2t+1) of matrix m, where g = l/4 and t = l%4. In ldmatrix_x4_t, r[m]
+ * receives these elements of the transpose of matrix m. */
 DEV void ldmatrix_x4(uint32_t (&r)[4], const void *row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -258,9 +258,9 @@ template <> DEV void mma<f16>(float (&c)[4], const uint32_t (&a)[4], uint32_t b0
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/* Round x to TF32 (10 fraction bits), ties away from 0. The result is a float's bits, of which the
- * low 13 are undefined. A NaN may become an infinity if all of its nonzero fraction bits are among
- * these 13. */
+/* Round x to TF32 (10 fraction bits), ties away from 0. The result is returned as the bits of a
+ * float, of which the lowest 13 are undefined. A NaN may become an infinity if all of its nonzero
+ * fraction bits are among these 13. */
 DEV uint32_t to_tf32(float x)
 {
     uint32_t r;
@@ -288,7 +288,8 @@ DEV void mma_tf32(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b
 namespace dev
 {
 
-/* ---- functions built from those above; device and host share the source ---- */
+/* ---- functions that call only the wrappers above, with the same source for device and host
+ * ---- */
 
 /* Return, in every lane, the sum (warp_sum) or the maximum (warp_max) of v over the warp. The
  * values of the lanes are combined in a fixed order. All lanes must call this together. */
@@ -304,8 +305,8 @@ DEV_WRAPPER float warp_max(float v)
     return v;
 }
 
-/* PER16 is the number of elements of type T in 16 bytes. load16 and unpack16 convert that many
- * elements to floats. store16 and pack16 convert floats back. Addresses are 16-byte aligned. */
+/* PER16 is the number of elements of type T in 16 bytes. load16 and unpack16 convert PER16 elements
+ * to floats, and store16 and pack16 convert PER16 floats to T. Addresses are 16-byte aligned. */
 template <class T> constexpr int PER16 = 16 / (int)sizeof(T);
 
 template <class T> DEV_WRAPPER void unpack16(float (&x)[PER16<T>], const Vec16 &v)

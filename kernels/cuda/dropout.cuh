@@ -15,8 +15,8 @@ DEV uint64_t step_row(const sgt_cuda_place &place, uint64_t b)
     return place.row + b * (place.ranks > 1 ? place.ranks : 1);
 }
 
-// Compute the dropout factors of V elements, from `element` on. `element` is counted within this
-// micro-step. Unless V is 1, `element` and row_elements must be multiples of 4.
+// Compute the dropout factors of V elements, from `element` on. `element` is counted from the start
+// of this micro-step. Unless V is 1, `element` and row_elements must be multiples of 4.
 template <int V>
 DEV void dropout_factors(float (&factor)[V], const sgt_cuda_dropout &d, uint64_t element)
 {

@@ -14,8 +14,8 @@ namespace sgt
 
 using dev::PER16;
 
-// The number of bytes of shared memory that a block may use on every architecture from sm_80 on;
-// the limit of sm_86 and sm_89, which is the lowest.
+// Number of bytes of shared memory that a block may use on every architecture from sm_80 on. This
+// is the limit of sm_86 and sm_89, which is the lowest of all.
 enum { MOST_SHARED = 99 * 1024 };
 
 // Load V elements from p and convert them to float. Unless V is 1, p must be 16-byte aligned.
@@ -58,8 +58,9 @@ template <int V> DEV void store_floats(float *p, const float (&x)[V])
     }
 }
 
-// Return x rounded to T and converted back. A kernel that stores x and then uses it must use this
-// value, so that it computes with the same value as later kernels, which read the stored x.
+// Return x rounded to T and converted back. A kernel that stores x as T and also computes with x
+// must use this value, so that it computes with the same value as later kernels, which read the
+// stored x.
 template <class T> DEV float rounded(float x) { return dev::to_float(dev::from_float<T>(x)); }
 
 // Return, in every thread, the sum of x over a block of WARPS warps. `shared` must have room for

@@ -1,7 +1,7 @@
-// embed.cu: computes the sum of token and position embeddings, and its gradients. The gradient of a
-// token's embedding is the sum of dout over all positions where the token occurs. So embed_sort.cu
-// first sorts the positions by token. Then each thread adds up one column of dout over the
-// positions of a token, in a fixed order and without atomics.
+// embed.cu: computes the sum of token and position embeddings, and the gradients of both. The
+// gradient of a token's embedding is the sum of dout over all positions where the token occurs. So
+// embed_sort.cu first sorts the positions by token. Then each thread adds up one column of dout
+// over the positions of a token, in a fixed order and without atomics.
 #include "kernels/cuda/dropout.cuh"
 
 using namespace sgt;

@@ -19,8 +19,8 @@ struct Pass {
     // (blocks, DIGITS) array: for each block and each value of the digit, the number of the block's
     // ids whose digit has this value
     uint32_t *counts;
-    // n: number of ids; each: number of ids per warp, a multiple of 32; shift: index of the lowest
-    // bit of the digit
+    // n: number of ids; each: number of ids that a warp processes, a multiple of 32; shift: index
+    // of the lowest bit of the pass's digit in an id
     int n, each, shift;
 };
 
@@ -67,10 +67,10 @@ DEV uint32_t sum_before(uint32_t v, uint32_t *shared)
     return start;
 }
 
-// Replace each element of counts (WARPS, DIGITS) by a destination: the index in the output for the
-// first of the warp's ids with that digit. Three kinds of ids come before it in the output: ids
-// with smaller digits, ids with the same digit in earlier blocks, and ids with the same digit in
-// earlier warps of this block.
+// Replace each element of counts (WARPS, DIGITS) with a destination: the index in the output of the
+// first of the warp's ids with that digit. Three kinds of ids come before this id in the output:
+// ids with smaller digits, ids with the same digit in earlier blocks, and ids with the same digit
+// in earlier warps of this block.
 DEV void starts_by_warp(const Pass &a, uint32_t *counts, uint32_t *shared)
 {
     uint32_t total = 0, before = 0;
@@ -150,8 +150,8 @@ void sgt_cuda_embed_sort(sgt_cuda_stream s, int32_t *sorted, int32_t *order, con
     int bits = 16;
     while (V > (size_t)1 << bits) bits += 8;
     for (; a.shift < bits; a.shift += 8) {
-        // each pass writes to one of two pairs of arrays in turn, chosen so that the last pass
-        // writes to `sorted` and `order`
+        // the passes write to two pairs of arrays in turn; the first pass uses the pair that makes
+        // the last pass write to `sorted` and `order`
         bool aside = (bits - a.shift) / 8 % 2 == 0;
         a.to_ids = aside ? half : sorted;
         a.to_places = aside ? half + n : order;

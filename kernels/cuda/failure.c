@@ -1,6 +1,6 @@
 /* failure.c: implements failure.h, and the functions of runtime.h that report failed launches. The
- * CUDA runtime keeps only the last error. The first error is the cause, so this file keeps the
- * first one. */
+ * CUDA runtime keeps only the last error. Later errors are consequences of the first error, so this
+ * file keeps the message of the first error. */
 #include "kernels/cuda/failure.h"
 
 #include <stdarg.h>
@@ -9,9 +9,10 @@
 
 enum { NAME = 384 };
 
-static char failure[512]; /* message of the first failure not yet reported; "": none */
-/* set by --sync-kernels; 1: wait for each kernel right after its launch, to find which one
- * failed */
+/* message of the first failure that was not reported yet; "": no failure */
+static char failure[512];
+/* 1 (--sync-kernels): wait for each kernel right after its launch, to find the kernel that failed;
+ * 0: do not wait */
 static int waiting;
 
 void sgt_cuda_note(const char *fmt, ...)
@@ -31,7 +32,8 @@ int sgt_cuda_noted(sgt_error *err)
     return rc;
 }
 
-/* The codes are values of cudaError_t. runtime.cu checks that they match CUDA's names. */
+/* The numbers below are values of cudaError_t. runtime.cu checks that they are equal to CUDA's
+ * constants. */
 int sgt_cuda_error_is_late(int code)
 {
     switch (code) {
@@ -53,8 +55,9 @@ int sgt_cuda_error_is_late(int code)
 
 void sgt_cuda_sync_kernels(int on) { waiting = on; }
 
-/* Record that work failed with error `code`. Device errors often surface only in a later call; for
- * those errors, the message also names earlier kernels as a possible cause. */
+/* Note that the work called `name` failed with error `code`. Errors on the device are often
+ * reported only by a later call. For such errors, the message also names earlier kernels as a
+ * possible cause. */
 static void blame(const char *name, int code, const char *why)
 {
     if (waiting || !sgt_cuda_error_is_late(code))
@@ -88,8 +91,8 @@ static const char *extent(char text[40], const unsigned d[3])
 }
 
 /* `kernel` is the source text of DEV_LAUNCH's first argument, for example "(norm_kernel<T,
- * width>)". Messages omit the template arguments: the text only has their names, and not the values
- * that they have in this launch. */
+ * width>)". Messages omit the template arguments, because this text contains only their names, and
+ * not the values that they have in this launch. */
 void sgt_cuda_kernel_launched(sgt_cuda_stream s, const char *kernel, const unsigned grid[3],
                               const unsigned block[3], size_t shared)
 {

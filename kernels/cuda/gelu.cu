@@ -7,8 +7,8 @@ using namespace sgt;
 enum { THREADS = 256 };
 
 // Return log2(exp(-2u)), where u = sqrt(2/pi) (x + 0.044715 x^3) is the argument of tanh in GELU.
-// The kernels compute 0.5 (1 + tanh u) as 1/(1 + e), with e = exp(-2u). That takes only one
-// exponential. It is also exact for large negative u, where 1 + tanh u would lose all digits.
+// The kernels compute 0.5 (1 + tanh u) as 1/(1 + e), with e = exp(-2u). This formula takes only one
+// exponential. It is also accurate for large negative u, where 1 + tanh u would lose all digits.
 DEV float minus_2u(float x)
 {
     // -2 sqrt(2/pi) / ln 2

@@ -24,14 +24,17 @@
 #include "kernels/cuda/cublaslt.h"
 #include "kernels/cuda/runtime.h"
 
-#define ALIGNMENT 16  /* alignment in bytes of every matrix */
-#define CANDIDATES 16 /* maximum number of algorithms requested from the library per shape */
-#define KEY 320       /* size in bytes of a shape's key, including the terminator */
-/* size in bytes of the random pattern; operands consist of copies of it */
+#define ALIGNMENT 16 /* alignment in bytes of every matrix */
+/* maximum number of algorithms that the library is asked to suggest for a shape */
+#define CANDIDATES 16
+#define KEY 320 /* size in bytes of the key (text form) of a shape, with the terminating 0 */
+/* size in bytes of the random pattern; operands are filled with copies of the pattern */
 #define PATTERN ((size_t)1 << 20)
-#define FLUSH_BYTES ((size_t)64 << 20) /* default number of bytes overwritten before a timed run */
-#define ROUNDS 9                       /* maximum number of timed runs per candidate */
-#define LEAST_ROUNDS 3 /* minimum number of timed runs per candidate, even beyond ENOUGH_MS */
+/* default number of bytes that are overwritten before each timed run */
+#define FLUSH_BYTES ((size_t)64 << 20)
+#define ROUNDS 9 /* maximum number of timed runs per candidate */
+/* minimum number of timed runs per candidate, even if they take more than ENOUGH_MS */
+#define LEAST_ROUNDS 3
 /* stop timing when the timed runs of all candidates have taken this many milliseconds in total */
 #define ENOUGH_MS 60.0f
 /* when the runs that check candidates have taken this many milliseconds in total, no further
@@ -40,8 +43,8 @@
 /* a candidate is dropped if its best time is more than this many times the best time of the fastest
  * candidate */
 #define TOO_SLOW 1.25f
-/* The elements of D that are checked: COLUMNS elements in each of ROWS rows. Both the rows and the
- * columns are spread evenly over D and include the first and the last. */
+/* Numbers of elements of D that are checked: COLUMNS elements in each of ROWS rows. Both the rows
+ * and the columns are spread evenly over D and include D's first and last row and column. */
 enum { ROWS = 8, COLUMNS = 16, CHECKED = ROWS * COLUMNS };
 
 struct sgt_cuda_gemm {
@@ -118,9 +121,9 @@ static int refused(const sgt_cuda_gemms *g, const char *what, sgt_lt_status stat
     return sgt_fail(err, code, "%s: %s: %s", g->library, what, g->lt->status_name(status));
 }
 
-/* If the epilogue uses bias or aux, store their addresses in the descriptor. They may differ from
- * call to call. The algorithm, which was chosen once, still fits, because the heuristics depend
- * only on the alignment of the addresses. */
+/* If the epilogue uses bias or aux, store their addresses in the descriptor. The addresses can
+ * differ from call to call. The algorithm that was chosen for the first addresses is valid for all
+ * others, because the heuristics depend only on the alignment of the addresses. */
 static sgt_lt_status set_pointers(const sgt_cuda_gemm *p, const void *bias, const void *aux)
 {
     const sgt_cublaslt *lt = p->owner->lt;
@@ -157,8 +160,8 @@ static sgt_lt_status describe_product(sgt_cuda_gemm *p)
 }
 
 /* Describe to the library a row-major matrix of `rows` rows and `columns` columns or, if `trans` is
- * set, a matrix that is stored as its transpose. For the library, which expects column-major
- * matrices, the stored matrix is its transpose. */
+ * set, the transpose of such a matrix. The library expects column-major matrices, so it sees the
+ * stored matrix as its transpose. */
 static sgt_lt_status describe_matrix(sgt_lt_layout *out, const sgt_cuda_gemm *p, sgt_cuda_type type,
                                      size_t rows, size_t columns, int trans, size_t ld,
                                      size_t stride)
@@ -187,8 +190,8 @@ static int describe(sgt_cuda_gemm *p, sgt_error *err)
 
 /* ---- running a matrix product ---- */
 
-/* Operands of one call, which computes D = f * op(A) op(B) + h * onto and then the epilogue. onto
- * may be D. */
+/* Operands of one call, which computes D = f * op(A) op(B) + h * onto and then applies the
+ * epilogue. `onto` may be the same array as D. */
 typedef struct operands {
     void *d;
     const void *a, *b, *onto;
@@ -251,8 +254,8 @@ typedef struct runner {
     float ms[ROUNDS];        /* the candidate's times in milliseconds, in ascending order */
 } runner;
 
-/* The arrays of a trial. Those before FLUSH are operands. FLUSH is overwritten before timed runs,
- * to evict the operands from caches. */
+/* Indexes of the arrays of a trial. The arrays before FLUSH are operands. The array FLUSH is
+ * overwritten before each timed run, to evict the operands from caches. */
 enum { IN_A, IN_B, OUT_D, AUX, BIAS, FLUSH, ARRAYS };
 
 /* State of the trials of candidate algorithms for one matrix product. `memory` holds the arrays.
@@ -326,8 +329,8 @@ static void fill(tuner *t)
     }
 }
 
-/* Return element `i` of an operand, as a double. It is computed from the pattern, so no device
- * memory is read. */
+/* Return element `i` of an operand, as a double. The element is computed from the pattern, so no
+ * device memory is read. */
 static double input(const tuner *t, int array, sgt_cuda_type type, size_t i)
 {
     return sgt_cuda_decode(t->pattern + (t->at[array] + i * type_bytes(type)) % PATTERN, type, 0);
@@ -351,13 +354,13 @@ static double product(const tuner *t, size_t z, size_t i, size_t j, double *size
     return sum;
 }
 
-/* Choose the elements of D that are checked, spread over its rows and columns. For each, compute
- * its expected value and the largest error that counts as correct.
+/* Choose the elements of D that are checked, spread over D's rows and columns. For each element,
+ * compute the expected value and the largest error that is accepted.
  *
  * Errors come from rounding a float32 sum after each of its k terms and, with TF32, from rounding
  * each operand. The signs of these errors are random, so the expected total grows only with the
- * square root of their number. Eight times the expected total is allowed, which a correct result
- * does not exceed by chance. */
+ * square root of their number. Eight times the expected total is accepted, because a correct result
+ * practically never exceeds it. */
 static void expect(tuner *t)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
@@ -448,10 +451,10 @@ static int compare(tuner *t, sgt_error *err)
     return rc;
 }
 
-/* Run a candidate for the first time, which loads its code, and check its results. First zero D,
- * which still has the results of an earlier candidate. Otherwise, a candidate that fails to write D
- * would be accepted. If the matrix product accumulates, also set the checked elements of D from the
- * pattern. */
+/* Run a candidate for the first time, which loads its code, and check its results. First set D to
+ * 0, because it still holds the results of an earlier candidate: with these, a candidate that does
+ * not write D would be accepted. If the matrix product accumulates, also set the checked elements
+ * of D from the pattern. */
 static int try_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err)
 {
     const sgt_cuda_gemms_options *o = &t->p->owner->o;
@@ -464,9 +467,9 @@ static int try_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err
     return sgt_fail(err, rc, "%s (--no-self-check uses it anyway)", why.text);
 }
 
-/* Run each candidate once, in the order of the heuristics, and keep in t->runners those whose
- * results are correct. Stop when the runs have taken LONG_MS in total or, if algorithms are not
- * timed, at the first correct candidate. */
+/* Run each candidate once, in the order of the heuristics, and keep the candidates whose results
+ * are correct in t->runners. Stop when the runs have taken LONG_MS in total or, if algorithms are
+ * not timed, at the first correct candidate. */
 static void try_all(tuner *t, const sgt_lt_result *candidates, int count, sgt_error *err)
 {
     float spent = 0, ms;
@@ -518,12 +521,11 @@ static const runner *race(tuner *t, float *ms, sgt_error *err)
     return found;
 }
 
-/* Run the candidate algorithms and set p->algo to one with correct results. If algorithms are
- * timed, this is the fastest, and p->ms is set to its median time. Otherwise, it is the first.
- *
- * If there is no memory for the operands, choose the first candidate, unchecked. If no candidate
- * gives correct results, return the error of the last one that failed, for example SGT_EFORMAT for
- * wrong results. */
+/* Run the candidate algorithms and set p->algo to a candidate with correct results. If algorithms
+ * are timed, choose the fastest of these candidates, and set p->ms to its median time. Otherwise,
+ * choose the first. If there is no memory for the operands, choose the first candidate without
+ * checking it. If no candidate gives correct results, return the error of the last candidate that
+ * failed, for example SGT_EFORMAT for wrong results. */
 static int try_candidates(sgt_cuda_gemm *p, const sgt_lt_result *candidates, int count,
                           sgt_error *err)
 {
@@ -550,12 +552,12 @@ static int try_candidates(sgt_cuda_gemm *p, const sgt_lt_result *candidates, int
 
 /* ---- chosen algorithms as text ----
  *
- * The first line names the device and the library's version; the text is valid only for these. Each
- * further line has the algorithm for one shape: the shape's key and the library's 64 opaque bytes
- * as eight integers. */
+ * The first line names the device and the library's version, and the text is valid only for this
+ * device and version. Each further line has the algorithm for one shape: the shape's key and the
+ * library's 64 opaque bytes as eight integers. */
 
-/* Find the algorithm for p's shape in the caller's choices, and set p->algo. Return 1 if there is
- * one and the library accepts it on this device, else 0. */
+/* Find the algorithm for p's shape in the caller's choices, and set p->algo. Return 1 if the
+ * choices contain an algorithm for this shape and the library accepts it on this device, else 0. */
 static int recall(sgt_cuda_gemm *p)
 {
     const sgt_cuda_gemms *g = p->owner;
@@ -592,11 +594,12 @@ char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g)
 /* ---- choosing an algorithm ---- */
 
 /* Return the methods by which the library may combine partial sums if it splits the sum over k
- * among blocks. It may always store them as floats and add them in a separate step (COMPUTE_TYPE).
- * The other methods use D's type. They are not allowed in two cases:
+ * among blocks. One method is always allowed: to store partial sums as floats and add them in a
+ * separate step (COMPUTE_TYPE). The other methods, which use D's type, are not allowed in two
+ * cases:
  *   - D is in a 16-bit type, so that each partial sum would be rounded.
- *   - Results must have the same bits each time. Blocks that add to D in place would do so in the
- *     order in which they finish. */
+ *   - Results must have the same bits each time. Blocks that add to D in place would add in the
+ *     order in which they finish, which varies. */
 static uint32_t allowed_reductions(const sgt_cuda_gemm *p)
 {
     if (p->owner->o.deterministic || p->shape.out != SGT_F32) return SGT_LT_REDUCTION_COMPUTE_TYPE;

@@ -11,9 +11,9 @@ double sgt_cuda_decode(const void *x, sgt_cuda_type type, size_t i)
     if (type == SGT_F32) return (double)((const float *)x)[i];
     uint16_t half = ((const uint16_t *)x)[i];
     uint32_t bits = (uint32_t)half << 16;
-    /* fp16 to float: move the bits to their places in a float. The value is then too small by a
-     * factor of 2^112, because the exponent bias of a float is 127, and that of fp16 is 15.
-     * Multiplying by 2^112 is right even for subnormal numbers. */
+    /* Convert fp16 to float: move the bits to their places in a float. The value is then too small
+     * by a factor of 2^112, because the exponent bias of a float is 127, and that of fp16 is 15.
+     * Multiplying by 2^112 gives the correct value, even of subnormal numbers. */
     if (type == SGT_F16) {
         bits = (bits & 0x80000000u) | (bits & 0x7fff0000u) >> 3;
         memcpy(&value, &bits, sizeof value);

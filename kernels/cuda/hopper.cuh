@@ -1,6 +1,7 @@
 /* hopper.cuh: wrappers for features that only sm_90a has: mbarriers with byte counts, TMA, wgmma.
- * As in device.cuh, each wrapper has a second form for the host. A wrapper compiled for an older
- * device traps. Kernels that use these wrappers are launched only on sm_90. */
+ * As in device.cuh, each wrapper has a second form for the host. If a wrapper is compiled for an
+ * older device, it stops the kernel with a trap. Kernels that use these wrappers are launched only
+ * on sm_90. */
 #ifndef SGT_HOPPER_CUH
 #define SGT_HOPPER_CUH
 
@@ -28,12 +29,12 @@ namespace dev
  * copy. tensor_map creates it. A kernel must take it as a const __grid_constant__ parameter. */
 using TensorMap = CUtensorMap;
 
-/* ---- mbarriers: barriers in 8 bytes of shared memory, used many times. Each use is a phase. A
- * phase ends when all expected threads have arrived and TMA has written all bytes that they
- * announced with mbar_arrive_expect. ---- */
+/* ---- mbarriers: barriers in 8 bytes of shared memory, each of which can be used many times. Each
+ * use is a phase. A phase ends when all expected threads have arrived and TMA has written all bytes
+ * that they announced with mbar_arrive_expect. ---- */
 
-/* Initialize a barrier whose phases end after `arrivals` arrivals. One thread calls this, then
- * mbar_init_fence. After a block_sync, all threads may use the barrier. */
+/* Initialize a barrier whose phases end after `arrivals` arrivals. One thread calls mbar_init for
+ * each barrier, and then mbar_init_fence. After a block_sync, all threads may use the barrier. */
 DEV void mbar_init(uint64_t *bar, int arrivals)
 {
     HOPPER_ASM("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(saddr(bar)), "r"(arrivals)
@@ -43,7 +44,7 @@ DEV void mbar_init(uint64_t *bar, int arrivals)
 DEV void mbar_init_fence() { HOPPER_ASM("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
 /* Arrive at a barrier. mbar_arrive_expect also announces how many bytes TMA will write in this
- * phase. The phase does not end before they are written. */
+ * phase. The phase does not end before these bytes are written. */
 DEV void mbar_arrive(uint64_t *bar)
 {
     HOPPER_ASM("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(saddr(bar)) : "memory");
@@ -72,8 +73,8 @@ DEV void mbar_wait(uint64_t *bar, int parity)
  * box has box_rows rows (see tensor_map) of 64 elements, and begins at (plane, row, column). A row
  * is 128 bytes: 8 chunks of 16 bytes. To avoid bank conflicts, TMA swizzles them: chunk p of row r
  * is stored as chunk p ^ r%8. Elements outside the plane become 0. One thread calls this. When the
- * copy is complete, it counts as 128*box_rows of the bytes that were announced to the barrier `bar`
- * with mbar_arrive_expect. */
+ * copy is complete, its 128*box_rows bytes count towards the bytes that were announced to the
+ * barrier `bar` with mbar_arrive_expect. */
 DEV void tma_load(void *to, const TensorMap *map, uint64_t *bar, int column, int row, int plane)
 {
     HOPPER_ASM("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
@@ -105,9 +106,9 @@ DEV void fence_proxy_async() { HOPPER_ASM("fence.proxy.async.shared::cta;" ::: "
  * A wgmma runs asynchronously. Until wgmma_wait returns, the threads must not read or write the
  * registers of the accumulator and of the left operand, nor change operands in shared memory. */
 
-/* Pretend to the compiler that this point changes the registers d or a, so that it does not move
- * reads and writes of them across this point. The compiler does not know when an asynchronous wgmma
- * uses them. */
+/* Tell the compiler that the registers d or a change here, so that it does not move reads and
+ * writes of these registers across this point. The compiler does not know when an asynchronous
+ * wgmma uses the registers. */
 template <int N> DEV void wgmma_pin(float (&d)[N][4])
 {
     DEV_UNROLL_FOR (int i = 0; i < N; i++)
@@ -119,9 +120,9 @@ template <int N> DEV void wgmma_pin(uint32_t (&a)[N][4])
         asm volatile("" : "+r"(a[i][0]), "+r"(a[i][1]), "+r"(a[i][2]), "+r"(a[i][3])::"memory");
 }
 
-/* Make registers ready for a wgmma. Call this before the first wgmma. Also call it before a later
- * one if the threads have read or written its accumulator or left operand since the previous wgmma.
- * Pass the registers that they have read or written. */
+/* Make registers ready for a wgmma. Call this before the first wgmma, and before each later wgmma
+ * whose accumulator or left operand the threads have read or written since the previous wgmma. Pass
+ * the registers that the threads have read or written. */
 template <class... R> DEV void wgmma_fence(R &...touched)
 {
     (wgmma_pin(touched), ...);
@@ -129,8 +130,8 @@ template <class... R> DEV void wgmma_fence(R &...touched)
 }
 
 /* wgmma_commit collects all wgmma operations since the last commit in a group. wgmma_wait<N> waits
- * until all groups but the N newest are finished. Pass it the accumulators and left operands that
- * the threads use after the wait. */
+ * until all groups but the N newest are finished. Pass to wgmma_wait the accumulators and left
+ * operands that the threads use after the wait. */
 DEV void wgmma_commit() { HOPPER_ASM("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int N, class... R> DEV void wgmma_wait(R &...ours)
 {
@@ -144,8 +145,8 @@ template <int R> DEV void regs_dec() { HOPPER_ASM("setmaxnreg.dec.sync.aligned.u
 template <int R> DEV void regs_inc() { HOPPER_ASM("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(R)); }
 
 /* Let two groups of threads take turns, with hardware barrier `id` (1..15). n is the number of
- * threads of both groups together, a multiple of 32. turn_wait arrives and waits until all n
- * threads have arrived. turn_pass arrives without waiting. */
+ * threads of both groups together, a multiple of 32. turn_wait arrives at the barrier and waits
+ * until all n threads have arrived. turn_pass arrives at the barrier without waiting. */
 DEV void turn_wait(int id, int n) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(n) : "memory"); }
 DEV void turn_pass(int id, int n)
 {

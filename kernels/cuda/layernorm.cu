@@ -1,6 +1,6 @@
 // layernorm.cu: LayerNorm, with the residual addition before it, and its backward pass. Each row is
-// processed by one warp, so that no row waits for another. There are two kernels for each pass: one
-// for rows that fit in the registers of a warp, and one that keeps rows in shared memory.
+// processed by one warp, so that no warp waits for another. There are two kernels for each pass:
+// one for rows that fit in the registers of a warp, and one that keeps rows in shared memory.
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/dropout.cuh"
 
@@ -9,8 +9,8 @@ using namespace sgt;
 template <class T> struct NormForward {
     T *sum, *out;
     float *mean, *rstd;
-    // The layer normalizes x + dropout(y + bias), and stores this sum in `sum`. If y is NULL, it
-    // normalizes x, and does not write `sum`.
+    // Inputs of the layer, which normalizes x + dropout(y + bias) and stores this sum in `sum`. If
+    // y is NULL, the layer normalizes x and does not write `sum`.
     const T *x, *y;
     const T *bias; // added to y; NULL: no bias
     const float *w, *b;
@@ -32,8 +32,8 @@ template <class T> struct NormBackward {
     int C, first; // first: 1: overwrite dx; 0: add to it
 };
 
-// Add the residual branch y to x, for V elements of a row, from column c on. y becomes dropout(y +
-// bias), and x becomes x + y, rounded to T, which is also stored in a.sum.
+// Add the residual branch y to x, for V elements of a row, from column c on. Set y to dropout(y +
+// bias) and x to x + y, rounded to T, and store the new x in a.sum.
 template <class T, int V>
 DEV void add_branch(float (&x)[V], float (&y)[V], const NormForward<T> &a, size_t row, int c)
 {
@@ -142,7 +142,7 @@ DEV void backward_row(const NormBackward<T> &a, size_t row, float *dw, float *db
           rstd = a.rstd[row];
     for (int c = first; c < a.C; c += 32 * V) {
         float dx[V] = {}, w[V], b[V];
-        // load these elements again: the row may have been too long to keep in registers, but it is
+        // load these elements again, because a long row does not fit in registers; the elements are
         // still in a cache
         load_chunk(k, a, row, c);
         if (!a.first) load(dx, a.dx + row * a.C + c);
@@ -197,7 +197,7 @@ constexpr int blocks_each(int chunks) { return chunks <= 3 ? 3 : 2; }
 constexpr int forward_blocks_each(int chunks) { return chunks <= 3 ? 4 : 3; }
 
 // The elements of a row that a lane holds. A row consists of chunks of 32 * V elements. Lane l
-// holds V elements of each chunk, those from index l * V in the chunk on. Elements past column C
+// holds V elements of each chunk, which begin at index l * V of the chunk. Elements past column C
 // are 0.
 template <class T, int CHUNKS> struct Lane {
     static constexpr int V = PER16<T>;
@@ -263,7 +263,7 @@ __global__ void __launch_bounds__(ROW_WARPS * 32, forward_blocks_each(CHUNKS))
 }
 
 // The elements of a row of dout, x and dx that a lane holds: V elements of each chunk of 32 * V
-// elements, those from index lane * V in the chunk on. Elements past column C are 0.
+// elements, which begin at index lane * V of the chunk. Elements past column C are 0.
 template <class T, int CHUNKS> struct Row {
     static constexpr int V = PER16<T>;
     dev::Vec16 dout[CHUNKS], x[CHUNKS], dx[CHUNKS];
@@ -283,8 +283,9 @@ template <class T, int CHUNKS> struct Row {
     }
 
     // Convert the lane's elements of chunk i to float: d = dout, g = dout * w, and xhat = (x -
-    // mean) * rstd. The weights w are loaded again for each row, and come from a cache. Keeping
-    // them in registers would reduce the number of warps that fit on a multiprocessor by a third.
+    // mean) * rstd. The weights w are loaded again for each row, and come from a cache. Keeping the
+    // weights in registers would reduce the number of warps that fit on a multiprocessor by a
+    // third.
     DEV void unpack(float (&d)[V], float (&g)[V], float (&xhat)[V], const NormBackward<T> &a,
                     int i) const
     {
@@ -315,7 +316,7 @@ template <class T, int CHUNKS> struct Columns {
 
     // Add up the sums of the block's warps and store them in a.partial, in a fixed order: first the
     // sums for dw, then those for db, then those of dx. `shared` must have room for ROW_WARPS rows
-    // of C floats. It is reused in each of the three steps.
+    // of C floats, and is reused in each of these three steps.
     DEV void finish(const NormBackward<T> &a, float *shared) const
     {
         int warp = threadIdx.x / 32;
@@ -356,8 +357,9 @@ DEV void add_row(float &sum_g, float &sum_gx, const NormBackward<T> &a, const Ro
     }
 }
 
-// Set dx to rstd * (g - mean(g) - xhat * mean(g*xhat)), added to the old dx unless a.first is set,
-// as norm_backward_kernel does. Add the stored, rounded dx to its column sums.
+// As norm_backward_kernel does, compute rstd * (g - mean(g) - xhat * mean(g*xhat)) and store it in
+// dx or, unless a.first is set, add it to the old dx. Add the stored dx, which is rounded to T, to
+// the column sums of dx.
 template <class T, int CHUNKS>
 DEV void store_row(const NormBackward<T> &a, size_t row, const Row<T, CHUNKS> &r, float mean_g,
                    float mean_gx, Columns<T, CHUNKS> &columns)

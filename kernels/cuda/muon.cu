@@ -10,8 +10,8 @@ using namespace sgt;
 // PARTS: number of partial sums for the squares of one matrix
 enum { THREADS = 256, WARPS = THREADS / 32, PARTS = 64 };
 
-// For V elements from index i on, update the momentum m and replace the gradients g as
-// sgt_cuda_muon_momentum describes. `scale` is mean_scale.
+// For V elements from index i on, update the momentum m and replace the gradients g with the steps
+// that are defined at sgt_cuda_muon_momentum. `scale` is mean_scale.
 template <int V> DEV void momentum_at(float *m, float *g, size_t i, float scale)
 {
     const float kept = (float)SGT_MUON_MOMENTUM, rest = (float)(1 - SGT_MUON_MOMENTUM);
@@ -70,9 +70,9 @@ __global__ void __launch_bounds__(THREADS)
     else if (rest < l.n) scale_at<1>(x + rest, u + rest, by);
 }
 
-// Return a grid whose y index is the matrix, and whose x dimension has enough threads for the n
-// elements of a matrix: n / V threads process V elements each, and n % V further threads process
-// one each.
+// Return a grid whose y index is the index of a matrix, and whose x dimension has enough threads
+// for the n elements of a matrix: n / V threads process V elements each, and n % V further threads
+// process one each.
 static dim3 grid_of(const sgt_cuda_matrices *l, size_t V)
 {
     return dim3(blocks_for(l->n / V + l->n % V, THREADS), (unsigned)l->matrices);
@@ -102,8 +102,8 @@ template <class T> struct MuonStep {
     const sgt_cuda_control *control;
 };
 
-// Update the V parameters that begin at index i in p, g and copy, by the steps that begin at index
-// `from` in x.
+// Update V parameters with the steps in x. The parameters begin at index i of p, g and `copy`, and
+// their steps at index `from` of x.
 template <int V, class T> DEV void step_at(const MuonStep<T> &u, size_t i, size_t from)
 {
     float p[V], x[V], zero[V] = {};

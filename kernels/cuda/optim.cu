@@ -53,7 +53,7 @@ struct Norm {
     float clip, beta1, beta2;
 };
 
-// In one thread, compute the fields of *c that the update needs. Gradients are clipped as by
+// In one thread, compute the fields of *c that the update needs. The clipping factor is that of
 // torch.nn.utils.clip_grad_norm_.
 DEV void finish_norm(sgt_cuda_control *c, const Norm &n)
 {
@@ -108,7 +108,7 @@ void sgt_cuda_spikes(sgt_cuda_stream s, sgt_cuda_control *c, sgt_outliers *o, do
     DEV_LAUNCH(spikes_kernel, dim3(1), dim3(32), 0, s, c, o, z);
 }
 
-// ---- updates: four elements at a time, and the last few one at a time ----
+// ---- updates: a thread processes four elements at a time, the last n % 4 one at a time ----
 
 template <class T> struct Update {
     T *copy;
@@ -162,8 +162,8 @@ struct Sgd {
     }
 };
 
-// Four elements of the working copy. The alignment lets one instruction store all four: 16 bytes of
-// float, or 8 bytes of a 16-bit type.
+// Four elements of the working copy. The alignment lets one instruction store all four elements: 16
+// bytes of float, or 8 bytes of a 16-bit type.
 template <class T> struct alignas(4 * sizeof(T)) CopiedFour {
     T x[4];
 };

@@ -2,7 +2,8 @@
  * driver at its first call. */
 #include "kernels/cuda/device.cuh"
 
-#ifndef DEV_ON_HOST /* on the host, tests/kernels/host/runtime.cpp replaces this whole file */
+/* when kernels are built for the host, tests/kernels/host/runtime.cpp replaces this file */
+#ifndef DEV_ON_HOST
 #include <stdio.h>
 
 #include "kernels/cuda_driver.h"
@@ -29,10 +30,12 @@ static void keep_error(const char *what, cudaError_t e)
     cudaGetLastError();
 }
 
-/* If an earlier launch left an error that sgt_cuda_launched has not noted, note it now. */
+/* If an earlier launch has left an error that sgt_cuda_launched has not noted, note the error
+ * now. */
 static void keep_launch_error() { keep_error("a launch", cudaGetLastError()); }
 
-/* Read the error without clearing it, so that a caller who queries the CUDA runtime sees it too. */
+/* Read the error without clearing it, so that a caller that asks the CUDA runtime for the last
+ * error sees it, too. */
 int sgt_cuda_device_error(sgt_cuda_stream s, int wait, const char **why)
 {
     cudaError_t e = cudaPeekAtLastError();
@@ -190,8 +193,8 @@ int sgt_cuda_event_finish(sgt_cuda_event e, sgt_error *err)
     keep_launch_error();
     cudaError_t state = cudaEventQuery(e);
     if (state == cudaErrorNotReady) {
-        /* Clear "not ready", which cudaEventQuery has left as the last error: a later check would
-         * take it for the error of a launch. */
+        /* Clear "not ready", which cudaEventQuery has left as the last error, because a later check
+         * would take it for the error of a launch. */
         cudaGetLastError();
         so_far.event_waits++;
         state = cudaEventSynchronize(e);

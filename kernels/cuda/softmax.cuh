@@ -22,7 +22,8 @@ DEV float exp_fast(float x) { return dev::exp2_fast(x * LOG2_E); }
 template <int V> DEV void add_exps(Sum &s, const float (&x)[V])
 {
     float max = s.max;
-    // fmaxf ignores a NaN in x, so max stays valid; but exp(NaN - max) below makes the sum NaN
+    // fmaxf ignores a NaN in x, so max never becomes NaN, but exp(NaN - max) below makes the sum
+    // NaN
     DEV_UNROLL_FOR (int i = 0; i < V; i++) max = fmaxf(max, x[i]);
     s.total *= exp_fast(s.max - max);
     DEV_UNROLL_FOR (int i = 0; i < V; i++) s.total += exp_fast(x[i] - max);

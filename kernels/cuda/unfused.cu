@@ -1,13 +1,14 @@
-// unfused.cu: the kernels of --no-fuse. They do the operations of the fused kernels one by one, as
-// a framework without a compiler does. This file also has the kernel that converts parameters to
-// the type of their working copies. With fused kernels, the optimizer's update does that.
+// unfused.cu: the kernels of --no-fuse. Each of them does one of the operations that the fused
+// kernels combine, as in a framework without a compiler. This file also has the kernel that makes
+// the working copies of the parameters, in the type of the matrix products. With fused kernels, the
+// optimizer's update makes these copies.
 #include "kernels/cuda/elements.cuh"
 
 using namespace sgt;
 
 enum { THREADS = 256 };
 
-// ---- element-wise kernels: `at` processes V elements at a time, the last n % V one by one ----
+// ---- element-wise kernels: V elements at a time, the last n % V elements one by one ----
 
 template <class Op> __global__ void __launch_bounds__(THREADS) each_kernel(Op op, size_t n)
 {

@@ -1,6 +1,6 @@
 /* ref.c: defines what every kernel computes, in plain C and with sums in double. The functions are
- * in the order of a training step. kernels.h has the shapes and formulas. Tests compare the fast
- * kernels with these. */
+ * in the order in which a training step uses them. kernels.h has the shapes and formulas. Tests
+ * compare the results of the fast kernels with the results of these functions. */
 #include <math.h>
 #include <string.h>
 
@@ -44,14 +44,14 @@ static void round_to(float *out, const float *x, size_t n, sgt_rounding to)
                                                : nearest(x[i], 11, -24, 65504));
 }
 
-/* Convert floats to bfloat16, which is the upper half of a rounded float. */
+/* Convert n floats to bfloat16: round each float, and keep the upper half of its bits. */
 static void to_bf16(uint16_t *out, const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t bits;
         float y = (float)nearest(x[i], 8, -133, 0x1.fep127);
         memcpy(&bits, &y, sizeof bits);
-        /* set a fraction bit of a NaN: if only its lower half had fraction bits, the upper half
+        /* set a fraction bit of a NaN: if all fraction bits of its upper half were 0, the result
          * would be infinity */
         out[i] = (uint16_t)(bits >> 16 | (isnan(y) ? 0x40 : 0));
     }
@@ -60,8 +60,8 @@ static void to_bf16(uint16_t *out, const float *x, size_t n)
 /* ---- normal random numbers ---- */
 
 /* Normally distributed random numbers, by the method of Box and Muller ("A note on the generation
- * of random normal deviates", 1958). A Philox draw has four random words, and each pair of them
- * gives two normal numbers. */
+ * of random normal deviates", 1958). One call to Philox gives four random words, and each pair of
+ * words gives two normally distributed numbers. */
 
 static void normals(float *out, size_t n, const sgt_normals *d)
 {
@@ -148,7 +148,7 @@ static void residual_layernorm(float *sum, float *out, float *mean, float *rstd,
 }
 
 /* Gradient of one row's LayerNorm: add rstd * (g - mean(g) - xhat * mean(g*xhat)) to dx, with xhat
- * = (x - mean)*rstd and g = dout*w. mean() is the mean over the row. */
+ * = (x - mean)*rstd and g = dout*w. Here, mean() is the mean over the row. */
 static void row_backward(float *dx, const float *dout, const float *x, double mean, double rstd,
                          const float *w, size_t C)
 {
@@ -289,9 +289,9 @@ static double factor(const sgt_dropout *d, size_t T, size_t i, size_t j)
 
 static size_t first_key(const int32_t *start, size_t i) { return start ? (size_t)start[i] : 0; }
 
-/* Return the size of the scratch memory, counted in floats. It holds doubles: the forward pass
- * needs T of them for a query's probabilities and D for its output; the backward pass needs D for a
- * query's dq, and 2*T*D for the sums of dk and dv. */
+/* Return the size of the scratch memory, counted in floats. The memory holds doubles. The forward
+ * pass needs T doubles for a query's probabilities and D for its output. The backward pass needs D
+ * doubles for a query's dq and 2*T*D for the sums of dk and dv. */
 static size_t attention_scratch(size_t T, size_t D)
 {
     return sizeof(double) / sizeof(float) * (T + D + 2 * T * D);
@@ -324,8 +324,8 @@ static void attention(float *out, size_t ld_out, float *lse, const float *q, con
  * dropout factors f_ij:
  *   dv_j = sum_i f_ij p_ij dout_i    ds_ij = scale p_ij (f_ij dout_i.v_j - delta_i)
  *   dq_i = sum_j ds_ij k_j           dk_j = sum_i ds_ij q_i
- * A query that attends only to itself has p = 1, whatever its score, so its ds is exactly 0. The
- * formula would give the rounding errors of lse and out instead, so ds is set to 0. */
+ * For a query that attends only to itself, p is 1, whatever the score, so the exact ds is 0. The
+ * formula would give the rounding errors of lse and out instead, so the code sets ds to 0. */
 static void attention_backward(float *dq, float *dk, float *dv, size_t ld_d, const float *dout,
                                const float *out, size_t ld_out, const float *lse, const float *q,
                                const float *k, const float *v, size_t ld, size_t T, size_t D,
@@ -360,7 +360,7 @@ static void attention_backward(float *dq, float *dk, float *dv, size_t ld_d, con
 
 /* ---- generating text one token at a time ---- */
 
-/* Matrix products with few rows, and attention of a single query. */
+/* The functions here compute matrix products with few rows, and attention of a single query. */
 
 static void dots(float *out, size_t ld_out, const float *x, const void *w, const float *bias,
                  size_t n, size_t m, size_t k, int bf16)
@@ -422,7 +422,7 @@ void sgt_head_ref(size_t n, size_t V, size_t C, const float *x, const float *w,
 
 /* ---- the loss of a softmax classifier ---- */
 
-/* Compute the loss of one row of logits. If scale is not 0, also replace the logits by their
+/* Compute the loss of one row of logits. If `scale` is not 0, also replace the logits with their
  * gradient. */
 
 static void classify_row(float *logits, float *loss, int32_t target, size_t V, size_t ld,
@@ -450,7 +450,7 @@ static void cross_entropy(float *logits, float *loss, const int32_t *targets, si
 
 /* ---- Adam with decoupled weight decay ---- */
 
-/* The formula is at sgt_adamw in kernels.h. */
+/* kernels.h has the formula of this update, at sgt_adamw. */
 
 static void adamw(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a,
                   uint16_t *copy)
@@ -504,8 +504,9 @@ static void sgd(float *p, float *m, const float *g, size_t n, const sgt_sgd *o)
 
 /* kernels/muon.h has the formula. */
 
-/* A matrix as Newton-Schulz needs it: (n, k) with n <= k. A matrix with more rows than columns is
- * read as its transpose. Element (i, j) is at index i*down + j*across of the array. */
+/* View of a matrix as Newton-Schulz needs it: with n rows and k columns, where n <= k. A matrix
+ * with more rows than columns is read as its transpose. Element (i, j) of the view is at index
+ * i*down + j*across of the array. */
 typedef struct wide {
     size_t n, k, down, across;
 } wide;
