@@ -1,5 +1,5 @@
-/* dedup.c: finds duplicate documents by comparing their records in a hash table, and stores one bit
- * per document. */
+/* dedup.c: finds duplicate documents by looking up their records (hash and length of the text) in a
+ * hash table, and stores one bit per document. */
 #include "tokenize/parts/dedup.h"
 
 #include <fcntl.h>
@@ -21,14 +21,16 @@
 #define FILE_IN_WORK SGT_OUT_SORTING "/left-out"
 
 struct sgt_dedup {
-    uint64_t train; /* number of documents in the training split */
+    /* number of documents in the train split; in `words`, the val split's bits follow this many
+     * bits */
+    uint64_t train;
     size_t count;
-    /* contents of the file left-out, `count` words:
-     *   word 0         number of duplicates in both splits
-     *   word 1         number of tokens in the duplicates of the train split
-     *   word 2         the same for the val split
-     *   from BITS on   one bit per document, 1 if it is a duplicate: first those of the train
-     *                  split, then those of the val split */
+    /* contents of the file sorting/left-out, `count` words of 64 bits:
+     *   word 0          total number of duplicates in both splits
+     *   word 1          number of tokens in the duplicates of the train split
+     *   word 2          number of tokens in the duplicates of the val split
+     *   word BITS ...   one bit per document, 1 if it is a duplicate: first all documents of the
+     *                   train split, then all documents of the val split */
     uint64_t *words;
 };
 #define BITS (1 + SGT_SPLITS)
@@ -39,7 +41,8 @@ static sgt_dedup lay_out(const sgt_made *set)
     return (sgt_dedup){.train = train, .count = BITS + (size_t)(all / 64 + 1)};
 }
 
-/* Return the position of a document's bit in d->words, counted in bits from word 0. */
+/* Return the position of a document's bit in d->words, counted in bits from the beginning of word
+ * 0. `number` is the index of the document in its split. */
 static uint64_t bit_of(const sgt_dedup *d, int split, uint64_t number)
 {
     return 64ull * BITS + (split ? d->train : 0) + number;
@@ -56,21 +59,23 @@ int sgt_dedup_is_duplicate(const sgt_dedup *d, int split, uint64_t number)
 typedef struct search {
     const sgt_dedup_request *r;
     sgt_dedup d;
-    /* hash table of document records, with `slots` slots, a power of two. A length of 0 means an
-     * empty slot. A record's length includes the flag SGT_DEDUP_VAL. It is set in every record of
-     * the table, because documents of different splits would be unequal otherwise. */
+    /* Hash table of document records. `slots` is the number of its slots, a power of two; `used` is
+     * the number of slots in use. A slot is empty if its `length` is 0. The flag SGT_DEDUP_VAL is
+     * set in the length of every record in the table, so that records of the same text are equal
+     * even if their documents are in different splits. */
     sgt_dedup_record *table;
     size_t slots, used;
-    /* Indices of documents, in input order over both splits. first: first document whose record
-     * this pass may add to the table; next: first document left to the next pass because the table
-     * was full; NONE: no document was left. */
+    /* Both are indices of documents in input order, counted over both splits. first: the first
+     * document whose record this pass adds to the table. next: the first document whose record did
+     * not fit into the table, with which the next pass begins; NONE if all records did fit. */
     uint64_t first, next;
-    /* Indices of documents. number: the document whose record this pass reads next, among the
-     * documents of both splits; place: for each split, the split's next document. */
+    /* number: index of the document whose record this pass reads next, counted over both splits.
+     * place: for each split, the number of its documents whose records this pass has read. */
     uint64_t number, place[SGT_SPLITS];
 } search;
 
-/* Return the slot that holds a record of the same text as r, or the empty slot where r belongs. */
+/* Return the slot that has the record of a document with the same text as r. If there is no such
+ * slot, return the empty slot to which r can be written. */
 static sgt_dedup_record *find_slot(const search *s, const sgt_dedup_record *r)
 {
     size_t i = (size_t)r->hash[0] & (s->slots - 1);
@@ -78,9 +83,9 @@ static sgt_dedup_record *find_slot(const search *s, const sgt_dedup_record *r)
     return &s->table[i];
 }
 
-/* Process the next record. If the table contains a record of the same text, the document is a
- * duplicate: mark it. Otherwise add the record to the table. If the table is full, leave this and
- * all later records to the next pass, except those of duplicates. */
+/* Process the next record of this pass. If the table has a record of the same text, mark the
+ * document as a duplicate. Otherwise, add the record to the table or, if the table is full, leave
+ * it to the next pass. */
 static int see_record(search *s, sgt_dedup_record r, sgt_error *err)
 {
     const int split = r.length & SGT_DEDUP_VAL ? 1 : 0;
@@ -145,7 +150,8 @@ static int mark(search *s, sgt_error *err)
     return rc;
 }
 
-/* Add the tokens of a split's duplicates to that split's word in s->d.words. */
+/* Add the number of tokens in a split's duplicates to the word of s->d.words that is for this
+ * split. */
 static int count_tokens(search *s, int split, sgt_error *err)
 {
     int rc = SGT_OK;

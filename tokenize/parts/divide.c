@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Cost of opening a file, in bytes that could be read in the same time. It is added to the size of
- * each file, so that a rank with many small files gets fewer bytes to read. */
+/* Number of bytes that could be read in the time that it takes to open a file. It is added to the
+ * size of each file, so that a rank that reads many small files gets fewer bytes to read. */
 #define FILE_COST 4096
 
 void sgt_divide(const sgt_corpus *c, uint32_t ranks, sgt_cut *cuts)
 {
-    /* Use long double, because it represents 64-bit integers exactly. */
+    /* use long double, which on x86-64 and AArch64 represents all 64-bit integers exactly */
     const long double all = (long double)c->bytes + (long double)c->count * FILE_COST;
     long double before = 0; /* cost of the files before file i */
     size_t i = 0;

@@ -1,7 +1,8 @@
-/* order.c: reads the documents of all parts, in the order of the input or in a shuffled order. A
- * shuffled order is a list of batches of documents, each of which is sorted when it begins. There
- * is either a single batch, with all documents, which are read from the shards of the parts; or the
- * batches are buckets: files into which the documents were copied by their keys. */
+/* order.c: reads the documents of all parts, in the order of the input or in a shuffled order. For
+ * a shuffled order, the documents are divided into batches, and each batch is sorted by key when it
+ * begins. Either a single batch contains all documents, which are then read from the shards of the
+ * parts; or each batch is a bucket, a set of files into which the documents with similar keys were
+ * copied. */
 #include "tokenize/parts/order.h"
 
 #include <fcntl.h>
@@ -17,63 +18,68 @@
 #include "tokenize/out/writer.h"
 
 #define BUCKET_BYTES ((uint64_t)64 << 20)
-/* maximum number of buckets. It is limited because all bucket files are open at the same time while
- * documents are copied into them. */
+/* Maximum number of buckets. It is limited because a rank has a file of every bucket open while it
+ * copies documents into the buckets. */
 #define BUCKETS 512
-/* Minimum number of buckets per rank. Two ranks whose shares meet inside a bucket both read all of
- * it, so a bucket must be small compared with a rank's share. */
+/* Minimum number of buckets per rank. If the border between the shares of two ranks lies inside a
+ * bucket, both ranks read the entire bucket, so a bucket must be small compared with a rank's
+ * share. */
 #define BUCKETS_OF_A_RANK 4
 #define BUFFER ((size_t)64 << 10) /* size in bytes of a bucket file's write buffer */
-/* Maximum size in bytes of the document lists in the memory of all ranks together. (Each rank has a
- * list of all documents.) Up to this size, documents are read directly from the parts. */
+/* Maximum total size in bytes of the lists of documents that all ranks hold in memory (each rank
+ * has a list of all documents). If the lists would be larger, the documents are copied into buckets
+ * instead of being read directly from the parts. */
 #define LIST_BYTES ((uint64_t)192 << 20)
 
-/* Number of documents, and number of tokens in these documents. */
+/* a number of documents, and the total number of tokens in them */
 typedef struct counts {
     uint64_t documents, tokens;
 } counts;
 
 /* A document of the current batch. */
 typedef struct entry {
-    /* key: sort key that the document gets from the shuffle. at: where the document's ids begin: a
-     * byte offset in o->bytes if the batch is a bucket, otherwise a token index in the split.
-     * tokens: length of the document. */
+    /* key: random sort key of the document. at: position of the document's token ids, as a byte
+     * offset in o->bytes if the batch is a bucket, otherwise as a token index in the split. tokens:
+     * number of tokens in the document. */
     uint64_t key, at, tokens;
 } entry;
 
 struct sgt_order {
     sgt_order_request r;
-    /* tokens: number of tokens in this order, without duplicates; documents: number of documents of
-     * the split, including duplicates */
+    /* all.tokens: number of tokens in this order, which excludes duplicates. all.documents: number
+     * of documents in the split, including duplicates. */
     counts all;
-    /* document: index, in input order, of the next document to examine. end: index after the last
-     * document to examine: the end of the split or, while documents are copied into buckets, of
-     * this rank's share. */
+    /* document: index, in input order, of the document to examine next. end: index after the last
+     * document to examine, which is the last of the split or, while documents are copied into
+     * buckets, the last of this rank's share. */
     uint64_t document, end;
-    /* index in the split, in input order, of the current document's first token */
+    /* position of the current document's first token, counted in tokens from the beginning of the
+     * split in input order */
     uint64_t start;
-    /* position: number of tokens before the current document in the order that this sgt_order
-     * delivers; tokens: length of the current document, or 0 if there is none yet */
+    /* position: number of tokens that come before the current document in the order in which
+     * documents are read. tokens: number of tokens in the current document; 0 if there is no
+     * current document. */
     uint64_t position, tokens;
     /* only for a shuffled order: */
-    int copied;     /* 1: each batch is a bucket; 0: one batch has all documents */
+    int copied;     /* 1 if each batch is a bucket, 0 if a single batch contains all documents */
     size_t batches; /* 0: the order is that of the input */
     counts *batch;  /* counts of each batch */
-    /* (ranks, batches) array: number of documents and tokens that each rank has copied into each
-     * bucket */
+    /* two-dimensional array (ranks, batches): number of documents, and number of their tokens, that
+     * each rank has copied into each bucket */
     counts *tables;
     size_t begin;   /* index of the next batch to begin */
     entry *entries; /* the current batch's documents, sorted by key */
     size_t documents, next;
-    /* contents of the current bucket, in memory of `room` bytes; it is used again for the next
-     * bucket, because a new allocation would cost time */
+    /* contents of the current bucket, in a buffer of `room` bytes; the buffer is reused for the
+     * next bucket, because allocating a new one would cost time */
     char *bytes;
     uint64_t room;
 };
 
 /* ---- the order of the input ---- */
 
-/* Advance to the next document that is not a duplicate. Return 1 if there is none. */
+/* Make the next document in input order that is not a duplicate the current document. Return 1 if
+ * there is none, 0 if there is one, or a negative SGT_E*. */
 static int next_of_input(sgt_order *o, sgt_error *err)
 {
     if (sgt_stopped(o->r.stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
@@ -85,10 +91,10 @@ static int next_of_input(sgt_order *o, sgt_error *err)
     return 1;
 }
 
-/* Go to a document that begins at or before token `at` of the order. Without duplicates to skip, it
- * is found directly. Otherwise, the documents must be read in turn to find where each begins. In
- * that case, stay at the current document if it begins at or before `at`, else go back to the first
- * one. */
+/* Go to a document that begins at or before token `at` of the order. If no duplicates are skipped,
+ * this is done by a look-up. Otherwise, the position of a document is known only after reading the
+ * lengths of all documents before it. In that case, keep the current document if it begins at or
+ * before token `at`, else go back to the beginning of the split. */
 static int seek_input(sgt_order *o, uint64_t at, sgt_error *err)
 {
     if (o->r.dedup && o->tokens && at >= o->position) return SGT_OK;
@@ -120,7 +126,8 @@ static void close_batch(sgt_order *o)
     o->documents = o->next = 0;
 }
 
-/* Compare two entries for qsort: by key, and for equal keys by position in the input. */
+/* Comparison function for qsort: compare two entries by key and, if their keys are equal, by their
+ * order in the input. */
 static int in_order(const void *a, const void *b)
 {
     const entry *x = a, *y = b;
@@ -128,17 +135,17 @@ static int in_order(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Return the sort key of document `number` of a split. Sorting by these keys shuffles the
- * documents. */
+/* Return the sort key of document `number` of a split: a hash of `number` that depends on `seed`.
+ * Sorting documents by their keys puts them in random order. */
 static uint64_t key_of(uint64_t number, uint64_t seed)
 {
     return XXH3_64bits_withSeed(&number, sizeof number, seed);
 }
 
-/* ---- a single batch: all documents, read from the shards of the parts ---- */
+/* ---- a single batch ---- */
 
-/* Return 1 if the ranks read documents directly from the parts, or 0 if they copy documents into
- * buckets first. All ranks get the same result. */
+/* Return 1 if the documents are to be read directly from the parts, or 0 if they must be copied
+ * into buckets first. The result is the same in all ranks. */
 static int suits_parts(const sgt_order_request *r)
 {
     const uint64_t lists = 2 * sizeof(entry) * r->ranks * sgt_made_documents(r->set, r->split);
@@ -149,7 +156,8 @@ static int suits_parts(const sgt_order_request *r)
 static int list_parts(sgt_order *o, sgt_error *err)
 {
     int rc;
-    /* start from the first document, because an earlier call may have failed in the middle */
+    /* begin with the first document of the split, because an earlier call may have failed
+     * halfway */
     o->document = 0;
     while ((rc = next_of_input(o, err)) == 0)
         o->entries[o->documents++] =
@@ -158,9 +166,9 @@ static int list_parts(sgt_order *o, sgt_error *err)
     return rc == 1 ? SGT_OK : rc;
 }
 
-/* ---- buckets: files that the documents are copied into ---- */
+/* ---- buckets ---- */
 
-/* The header before each document in a bucket file. */
+/* header that precedes the token ids of each document in a bucket file */
 typedef struct head {
     uint64_t key, number, tokens;
 } head;
@@ -170,7 +178,8 @@ static uint64_t bytes_of(const sgt_order *o, const counts *c)
     return c->documents * sizeof(head) + sgt_made_width(o->r.set) * c->tokens;
 }
 
-/* Return the number of buckets for this many tokens. It is a power of two. */
+/* Return the number of buckets for a split that has `tokens` tokens without duplicates. It is a
+ * power of two. */
 static size_t count_buckets(const sgt_order_request *r, uint64_t tokens)
 {
     const size_t width = sgt_made_width(r->set);
@@ -181,31 +190,33 @@ static size_t count_buckets(const sgt_order_request *r, uint64_t tokens)
     return count;
 }
 
-/* Return the index of a key's bucket among `count` buckets. The leading bits of the key select it,
- * so all keys of a bucket are lower than those of the next bucket. */
+/* Return the index of the bucket, among `count` buckets, for documents with this key. It is given
+ * by the leading bits of the key, so all keys in a bucket are lower than those in the next
+ * bucket. */
 static size_t bucket_of(uint64_t key, size_t count)
 {
     return count == 1 ? 0 : (size_t)(key >> (64 - __builtin_ctzll(count)));
 }
 
-/* Write the path of the folder with a rank's bucket files to `path`, and return `path`. */
+/* Write the path of the folder that contains the bucket files of rank `rank` to `path`, and return
+ * `path`. */
 static char *folder_of(char path[SGT_PATH], const sgt_order_request *r, uint32_t rank)
 {
     return sgt_path(path, r->work, SGT_OUT_SORTING "/%s/%05u-of-%05u", sgt_split_names[r->split],
                     rank, r->ranks);
 }
 
-/* Write the path of a rank's table to `path`, and return `path`. The table says how many documents
- * and tokens each of the rank's bucket files has. It is written when all of these files are on
- * disk. */
+/* Write the path of the table of rank `rank` to `path`, and return `path`. The table has the
+ * numbers of documents and tokens in each bucket file of this rank. It is written after all of
+ * these files have been flushed to disk. */
 static char *table_path(char path[SGT_PATH], const sgt_order_request *r, uint32_t rank)
 {
     char folder[SGT_PATH];
     return sgt_path(path, folder_of(folder, r, rank), "counts");
 }
 
-/* Read a rank's table of bucket counts. Return 1 if it exists and has `count` entries, 0 if not, or
- * a negative SGT_E*. */
+/* Read the table with the numbers of documents and tokens in each bucket file of rank `rank`.
+ * Return 1 if the table exists and has `count` entries, 0 if it does not, or a negative SGT_E*. */
 static int read_table(const sgt_order_request *r, uint32_t rank, counts *table, size_t count,
                       sgt_error *err)
 {
@@ -222,7 +233,8 @@ static int read_table(const sgt_order_request *r, uint32_t rank, counts *table, 
 
 /* ---- scattering ---- */
 
-/* Append the current document to the file of its bucket, and count it. */
+/* Append the current document to this rank's file for the document's bucket, and add the document
+ * to the counts of the bucket. */
 static int put_document(sgt_order *o, sgt_sink *files, sgt_error *err)
 {
     const uint64_t number = o->document - 1;
@@ -242,8 +254,8 @@ static int put_document(sgt_order *o, sgt_sink *files, sgt_error *err)
     return rc;
 }
 
-/* Copy the documents of this rank's share to the files of their buckets, and then write the table
- * of counts. */
+/* Copy the documents of this rank's share into this rank's files of the buckets. Then write the
+ * table with the numbers of documents and tokens in each file. */
 static int scatter(sgt_order *o, sgt_sink *files, sgt_error *err)
 {
     char name[32], folder[SGT_PATH], path[SGT_PATH];
@@ -274,7 +286,8 @@ int sgt_order_scatter(const sgt_order_request *r, sgt_error *err)
     o->batches = count_buckets(r, o->all.tokens);
     o->batch = calloc(o->batches, sizeof *o->batch);
     sgt_sink *files = calloc(o->batches, sizeof *files);
-    /* if an earlier run has completed this rank's files, use them */
+    /* if the table exists, an earlier run has completed this rank's bucket files: use these
+     * files */
     rc = o->batch && files ? read_table(r, r->rank, o->batch, o->batches, err)
                            : sgt_fail_memory(err, r->work);
     for (size_t i = 0; rc == 1 && r->advance && i < o->batches; i++)
@@ -290,8 +303,9 @@ int sgt_order_scatter(const sgt_order_request *r, sgt_error *err)
 
 /* ---- reading a bucket ---- */
 
-/* Read the file that a rank has written for the current bucket into o->bytes, beginning at byte
- * `at`, and append its documents to o->entries. */
+/* Read the file of the current bucket that rank `rank` has written into o->bytes, at byte offset
+ * `at`, and append an entry for each of its documents to o->entries. *c has the expected numbers of
+ * documents and tokens. */
 static int load_file(sgt_order *o, uint32_t rank, const counts *c, uint64_t at, sgt_error *err)
 {
     char folder[SGT_PATH], path[SGT_PATH];
@@ -365,7 +379,8 @@ static int read_tables(sgt_order *o, sgt_error *err)
     return rc < 0 ? rc : SGT_OK;
 }
 
-/* Allocate the list of batches, and set the number of documents and tokens in each. */
+/* Allocate the list of batches (o->batch), and set the numbers of documents and tokens in each
+ * batch. */
 static int open_batches(sgt_order *o, sgt_error *err)
 {
     o->copied = !suits_parts(&o->r);
@@ -428,8 +443,8 @@ void sgt_order_close(sgt_order *o)
 
 uint64_t sgt_order_tokens(const sgt_order *o) { return o->all.tokens; }
 
-/* Begin the batch that contains token `at` of the order. There is no current document yet;
- * o->position is the position of the batch's first document. */
+/* Begin the batch that contains token `at` of the order. Set o->position to the position of the
+ * first document in the batch, and make no document the current one. */
 static int seek_batch(sgt_order *o, uint64_t at, sgt_error *err)
 {
     size_t i = 0;
@@ -442,8 +457,8 @@ static int seek_batch(sgt_order *o, uint64_t at, sgt_error *err)
     return begin_batch(o, err);
 }
 
-/* Set *ids to the ids of the current document, starting with its token `at`. On entry, *n is the
- * maximum number of ids; on return, the number of ids at *ids. */
+/* Set *ids to token ids of the current document, starting with token `at` of the document. On
+ * entry, *n is the maximum number of ids; on return, *n is the number of ids at *ids. */
 static int read_ids(sgt_order *o, uint64_t at, size_t *n, const void **ids, sgt_error *err)
 {
     const uint64_t from = o->batches ? o->entries[o->next - 1].at : o->start;

@@ -1,11 +1,12 @@
-/* parts.c: lets several ranks (processes) each tokenize a part of the inputs at the same time, and
- * then joins the parts into one set: shards, sources.jsonl and the counts of the manifest.
+/* parts.c: lets each of several ranks (processes) tokenize a share of the inputs into a set of
+ * shards, called the rank's part, and then joins all parts into one set: its shards, its
+ * sources.jsonl, and the counts in its manifest.
  *
- * Shard k of a split holds tokens k*S ... (k+1)*S - 1 of the split, where S is the number of tokens
- * per shard. Because its range of tokens is known in advance, each shard can be written
- * independently of the others. A shard that exists in OUT is complete and is not written again;
- * therefore, a killed run needs no journal to resume this step. Tokens are read and written, not
- * copied with copy_file_range, because the checksum has to cover every token anyway. */
+ * If a shard has S tokens, shard k of a split holds the tokens k*S ... (k+1)*S - 1 of the split.
+ * Because this range is known in advance, each shard can be written independently of the others. A
+ * shard that exists in the output folder is complete and is not written again, so a killed run can
+ * resume joining without a journal. Tokens are read and written, not copied with copy_file_range,
+ * because the checksum has to cover every token anyway. */
 #include "tokenize/parts/parts.h"
 
 #include <fcntl.h>
@@ -30,40 +31,42 @@
 #include "tokenize/pipeline.h"
 #include "tokenize/vocab/vocab.h"
 
-/* minimum size in bytes of the hash table that finds duplicates */
+/* lower bound, in bytes, of the limit for the size of the hash table that finds duplicates */
 #define LEAST_TABLE ((uint64_t)128 << 20)
 #define SOURCES_BUFFER ((size_t)1 << 16) /* size in bytes of the write buffer for sources.jsonl */
-/* number of tokens that the second pass processes between two progress reports */
+/* minimum number of tokens that the second pass (joining the parts) processes between two progress
+ * reports */
 #define REPORT_TOKENS ((uint64_t)1 << 20)
 
 typedef struct parts {
     const sgt_tokenize_options *o;
     const sgt_out_request *r;
     uint32_t rank, ranks;
-    /* array of ranks + 1 positions: rank i reads the inputs from cuts[i] up to cuts[i + 1] */
+    /* ranks + 1 positions in the corpus: rank i reads the inputs from cuts[i] up to cuts[i + 1] */
     sgt_cut *cuts;
     sgt_out out;
-    /* the sets of shards of all parts, in the order of the ranks; a rank without inputs has no
-     * part */
+    /* the parts (sets of shards) of all ranks, in the order of the ranks; a rank without inputs has
+     * no part */
     sgt_made *set;
-    /* connection to the other ranks; NULL if a user started the ranks separately, or if there is
-     * only one */
+    /* communication among ranks that a launcher started; NULL if the user started each rank
+     * separately, or if there is only one rank */
     sgt_ranks *together;
-    /* marks the duplicates; NULL if they have not been found yet, or if duplicates are kept */
+    /* the duplicates; NULL if they have not been found yet, or if duplicates are kept */
     sgt_dedup *dedup;
-    /* For the second pass, which writes shards from the parts:
+    /* For the second pass, which writes the shards of the complete set from the parts:
      *   share    index of this rank among the ranks that write shards
-     *   shares   number of these ranks
-     *   memory   as sgt_order_request.memory
-     *   shards   number of shards in each split */
+     *   shares   number of ranks that write shards
+     *   memory   value of sgt_order_request.memory
+     *   shards   number of shards in each split of the complete set */
     uint32_t share, shares;
     uint64_t memory, shards[SGT_SPLITS];
-    /* Progress of the first pass, which tokenizes this rank's inputs. read: bytes read; read_bytes:
-     * bytes to read, or 0 if unknown; tokens: tokens so far. */
+    /* Progress of the first pass, in which this rank tokenizes its inputs. read: number of bytes
+     * read so far. read_bytes: total number of bytes to read; 0 if unknown. tokens: number of
+     * tokens so far. */
     uint64_t read, read_bytes, tokens;
-    /* Progress of the second pass, in tokens. again: tokens copied into buckets or written to
-     * shards so far; reported: value of `again` at the last report; second: expected final value of
-     * `again`. */
+    /* Progress of the second pass, which joins the parts, in tokens. again: number of tokens that
+     * were copied into buckets or written to shards so far. reported: value of `again` at the last
+     * progress report. second: expected value of `again` at the end. */
     uint64_t again, reported, second;
 } parts;
 
@@ -72,7 +75,8 @@ int sgt_parts_wanted(const sgt_tokenize_options *o)
     return o->ranks > 1 || o->shuffle || o->dedup;
 }
 
-/* Write the path of the folder of a rank's part to `path`, and return `path`. */
+/* Write the path of the folder for the part (set of shards) of rank `rank` to `path`, and return
+ * `path`. */
 static char *part_path(char path[SGT_PATH], const parts *p, uint32_t rank)
 {
     return sgt_path(path, p->out.work, "part-%06" PRIu32, rank);
@@ -80,8 +84,9 @@ static char *part_path(char path[SGT_PATH], const parts *p, uint32_t rank)
 
 /* ---- progress ----
  *
- * Progress is reported as one number of bytes for two passes: tokenizing the inputs, and writing
- * shards from the parts. A token that the second pass copies or writes counts as two bytes. */
+ * The progress of both passes (tokenizing the inputs, and writing shards from the parts) is
+ * reported as a single number of bytes. Each token that the second pass copies into a bucket or
+ * writes to a shard counts as two bytes. */
 
 static void report(const parts *p, uint64_t second)
 {
@@ -96,10 +101,10 @@ static void first_pass(void *ctx, uint64_t done, uint64_t total, uint64_t tokens
     p->read = done;
     p->read_bytes = total;
     p->tokens = tokens;
-    /* Estimate how many tokens this rank will handle in the second pass. It takes part in that pass
-     * if a launcher started the ranks, or if there is only one. It then handles about as many
-     * tokens as its part has, because tokens are seldom copied into buckets first. Otherwise
-     * another rank probably writes the shards, so the estimate is 0. */
+    /* Estimate how many tokens this rank will process in the second pass. If a launcher started the
+     * ranks, or if there is only one, this rank takes part in the second pass; then, the estimate
+     * is the number of tokens in its part, because tokens are seldom also copied into buckets.
+     * Otherwise, the estimate is 0, because another rank will probably write all shards. */
     const int again = total && done && (p->ranks == 1 || p->together);
     report(p, again ? (uint64_t)((double)tokens / (double)done * (double)total) : 0);
 }
@@ -129,8 +134,8 @@ static sgt_order_request order_of(parts *p, int split)
                                .ctx = p};
 }
 
-/* Begin to report the progress of the second pass, which writes shards from the parts. The first
- * pass must be done, and all parts must be open. */
+/* Begin to report the progress of the second pass, which joins the parts. The first pass must have
+ * ended, and p->set must have all parts. */
 static void begin_second(parts *p)
 {
     uint64_t all = 0;
@@ -141,7 +146,7 @@ static void begin_second(parts *p)
         p->second += times * tokens / p->shares;
     }
     if (p->read_bytes) p->read = p->read_bytes;
-    /* if this rank's part was already complete when the run began, the first pass has counted no
+    /* if this rank's part was already complete before this run, the first pass has not counted its
      * tokens */
     if (!p->tokens) p->tokens = all;
     report(p, p->second);
@@ -149,8 +154,8 @@ static void begin_second(parts *p)
 
 /* ---- shards ---- */
 
-/* Look for shard k of a split, and check that it has `tokens` tokens. Return 1 if it exists, 0 if
- * not, or a negative SGT_E*. */
+/* Check if shard k of a split exists. Return 1 if it exists, 0 if it does not, or a negative
+ * SGT_E*, for example if the shard does not have exactly `tokens` tokens. */
 static int find_shard(const parts *p, int split, uint64_t k, uint64_t tokens, sgt_error *err)
 {
     sgt_manifest_shard s;
@@ -161,7 +166,8 @@ static int find_shard(const parts *p, int split, uint64_t k, uint64_t tokens, sg
                     p->out.shards, s.file, s.tokens, tokens);
 }
 
-/* Write the tokens from `from` up to `end` of the order as shard k of a split. */
+/* Write shard k of a split. It gets the tokens of `order` from index `from` up to, but not
+ * including, index `end`. */
 static int make_shard(parts *p, int split, uint64_t k, sgt_order *order, uint64_t from,
                       uint64_t end, sgt_error *err)
 {
@@ -187,7 +193,8 @@ static int make_shard(parts *p, int split, uint64_t k, sgt_order *order, uint64_
     return rc;
 }
 
-/* Write this rank's share of a split's shards, with the documents of `order`. */
+/* Write the shards of a split that are this rank's share, with the tokens of `order`. Shards that
+ * already exist are not written again. */
 static int make_share(parts *p, int split, sgt_order *order, sgt_error *err)
 {
     const uint64_t size = sgt_pipeline_shard_tokens(p->o), all = sgt_order_tokens(order);
@@ -216,8 +223,8 @@ static int add_source(sgt_corpus_counts *c, const char *line, size_t n, const ch
     json_t *o = json_loadb(line, n, JSON_ALLOW_NUL, NULL);
     const int bad = !o || json_unpack(o, "{s:I, s:I, s:I, s:s}", "documents", &documents, "bytes",
                                       &bytes, "tokens", &tokens, "xxh3", &hash) < 0;
-    /* add up the hashes of a file that several ranks have read: only Parquet files are divided, and
-     * their hashes are sums */
+    /* A file whose counts are added up was read by several ranks, so it is a Parquet file. The hash
+     * of a Parquet file is the sum of the hashes that the ranks have computed. */
     if (!bad) c->hash += strtoull(hash, NULL, 16);
     json_decref(o);
     if (bad) return sgt_fail(err, SGT_EFORMAT, "%s: a line is damaged (--force starts over)", path);
@@ -227,7 +234,8 @@ static int add_source(sgt_corpus_counts *c, const char *line, size_t n, const ch
     return SGT_OK;
 }
 
-/* Write the line of an input file that was divided among ranks. */
+/* Append a line for an input file that was divided among several ranks to *to. `counts` are the
+ * sums of its counts over these ranks. */
 static int put_source(const parts *p, size_t file, const sgt_corpus_counts *counts, sgt_sink *to,
                       sgt_error *err)
 {
@@ -238,9 +246,9 @@ static int put_source(const parts *p, size_t file, const sgt_corpus_counts *coun
     return rc;
 }
 
-/* Append the lines of rank `rank`, from the file at `path`, to *to. Call this for the ranks in
- * ascending order. If ranks have divided an input file, *counts sums up its counts in the ranks so
- * far. */
+/* Copy the lines of rank `rank` from its sources.jsonl, at `path`, to *to. If an input file was
+ * divided among several ranks, add its counts to *counts, and write one line when its last rank has
+ * been added. Call this for the ranks in ascending order. */
 static int append_sources(const parts *p, uint32_t rank, const char *path,
                           sgt_corpus_counts *counts, sgt_sink *to, sgt_error *err)
 {
@@ -259,15 +267,16 @@ static int append_sources(const parts *p, uint32_t rank, const char *path,
         }
         file += !document;
     }
-    /* getline also returns -1 if memory runs out, without setting the stream's error flag */
+    /* the loop also ends if getline runs out of memory, which does not set the stream's error
+     * flag */
     if (!rc && !feof(f)) rc = sgt_fail_errno(err, "%s", path);
     if (f) fclose(f);
     free(line);
     return rc;
 }
 
-/* Write sources.jsonl of the complete set from the files of the parts. An input file that several
- * ranks have read gets one line, with the sums of its counts. */
+/* Write sources.jsonl of the complete set from the sources.jsonl of each part. An input file that
+ * was divided among several ranks gets a single line with the sums of its counts. */
 static int join_sources(const parts *p, sgt_error *err)
 {
     char part[SGT_PATH], path[SGT_PATH];
@@ -286,8 +295,9 @@ static int join_sources(const parts *p, sgt_error *err)
 
 /* ---- counts ---- */
 
-/* Set the counts of *m to the sums over the parts' manifests, and m->invalid to the first positions
- * of ill-formed UTF-8 of all parts. Shards, tokens and documents are set elsewhere. */
+/* Set the counts in *m to the sums of the counts in the manifests of all parts, except for the
+ * counts of tokens and documents, which the caller sets. Set m->invalid to the first positions of
+ * ill-formed UTF-8 in all parts. */
 static int join_counts(const parts *p, sgt_manifest *m, sgt_error *err)
 {
     json_t *all = json_array(), *place;
@@ -324,28 +334,28 @@ static int make_part(parts *p, sgt_tokenize_result *result, sgt_error *err)
     int rc;
     if (!sgt_divide_any(p->cuts, p->rank)) return SGT_OK;
     if ((rc = sgt_divide_take(&mine, p->r->corpus, p->cuts, p->rank, err)) < 0) return rc;
-    /* do not count skipped files per part: they are counted once, for all ranks together */
+    /* do not count skipped files in each part: join_counts adds them once for the complete set */
     mine.skipped = 0;
     r.path = part_path(path, p, p->rank);
     r.corpus = &mine;
     r.options = r.set_options;
     r.journal_options = NULL;
-    /* print no notices for the part, because the same notices have been printed for the whole
-     * run */
+    /* print no notices about the part, because they would repeat the notices about the run */
     r.notice = NULL;
     r.layout = SGT_LAYOUT_SGT;
     r.force = r.force ? SGT_OUT_DIFFERENT : SGT_OUT_KEEP;
     o.progress = first_pass;
     o.progress_ctx = p;
-    /* set here because first_pass is not called if the part is already complete */
+    /* set this here, because first_pass is not called if the part is already complete */
     p->read_bytes = mine.bytes;
     rc = sgt_pipeline_make(&o, &r, result, err);
     free(mine.files);
     return rc;
 }
 
-/* Return how many parts of other ranks are not complete yet. A part also counts as complete if its
- * manifest cannot be examined; the error is reported later, when the part is opened. */
+/* Return the number of parts of other ranks that are not complete. A part is incomplete if its
+ * manifest does not exist. If this cannot be found out, the part counts as complete, because
+ * opening it later will return the error. */
 static uint32_t count_missing(const parts *p)
 {
     char part[SGT_PATH], path[SGT_PATH];
@@ -358,8 +368,8 @@ static uint32_t count_missing(const parts *p)
 
 /* ---- all parts ---- */
 
-/* Return an error if any part was written from inputs other than this run's. A part may come from
- * an earlier run. */
+/* Return an error if a part was made from other inputs than those of this run, which is possible
+ * because an earlier run may have made it. */
 static int check_inputs(const parts *p, sgt_error *err)
 {
     char part[SGT_PATH];
@@ -386,15 +396,15 @@ static int open_set(parts *p, sgt_error *err)
 
 /* ---- the second pass ---- */
 
-/* Wait until all ranks have reached this point (a barrier). After that, each rank can read what the
- * other ranks wrote before it. */
+/* Barrier: wait until all ranks have called this function. After that, files that the other ranks
+ * wrote before the call can be read. Without a launcher, return at once. */
 static int meet(const parts *p, sgt_error *err)
 {
     return p->together ? p->together->barrier(p->together, err) : SGT_OK;
 }
 
-/* Return the value of sgt_order_request.memory: half of the memory that is available on this
- * machine. The other half is left for other uses. */
+/* Return half of the memory that is available on this machine, as the limit for
+ * sgt_order_request.memory. The other half is left to other uses. */
 static uint64_t half_of_memory(void)
 {
     sgt_memory m;
@@ -402,8 +412,8 @@ static uint64_t half_of_memory(void)
     return m.available / 2;
 }
 
-/* Let one of the ranks that take part in the second pass find the duplicates, and let all of them
- * read the result. */
+/* Find the duplicates on the first rank that takes part in the second pass, and then read the
+ * result on all ranks that take part. */
 static int find_duplicates(parts *p, sgt_error *err)
 {
     const uint64_t room = half_of_memory() / 2;
@@ -416,8 +426,8 @@ static int find_duplicates(parts *p, sgt_error *err)
     return rc ? rc : sgt_dedup_open(&p->dedup, &r, err);
 }
 
-/* Do this rank's share of the second pass: find duplicates, copy documents into buckets, and write
- * shards. */
+/* Do this rank's share of the second pass: find the duplicates, copy documents into buckets if
+ * necessary, and write this rank's shards. */
 static int make_shards(parts *p, sgt_error *err)
 {
     int rc = open_set(p, err);
@@ -439,8 +449,8 @@ static int make_shards(parts *p, sgt_error *err)
     return rc ? rc : meet(p, err);
 }
 
-/* Combine all shards and parts into the complete set, and publish it. No other rank may be using
- * the output folder. */
+/* Join the shards and the data of all parts into the complete set, and publish it in the output
+ * folder, which no other rank may be using. */
 static int complete(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_manifest m = {0};
@@ -451,7 +461,8 @@ static int complete(parts *p, sgt_tokenize_result *result, sgt_error *err)
     if (!rc) rc = sgt_pipeline_check(&m, p->r->corpus, p->o, err);
     if (!rc) rc = sgt_pipeline_publish(&p->out, &m, p->r, result, err);
     if (!rc) {
-        /* report the second pass as done, even if duplicates made it shorter than estimated */
+        /* report the second pass as complete, even if it processed fewer tokens than expected
+         * because of duplicates */
         p->again = p->second;
         p->tokens = m.tokens;
         report(p, p->second);
@@ -460,8 +471,9 @@ static int complete(parts *p, sgt_tokenize_result *result, sgt_error *err)
     return rc;
 }
 
-/* When the parts of all ranks are complete, add up what the ranks have read, and decide which share
- * of the second pass this rank does. */
+/* Add up the number of bytes that all ranks have read. Set this rank's share of the second pass,
+ * and the limit of memory for it. With a launcher, wait until the parts of all ranks are
+ * complete. */
 static int meet_counts(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_ranks *r = p->together;
@@ -476,15 +488,16 @@ static int meet_counts(parts *p, sgt_tokenize_result *result, sgt_error *err)
     return rc;
 }
 
-/* Call this when this rank's part is complete. If the parts of all ranks are complete, join them.
- * If a launcher started the ranks, all of them write shards, and then rank 0 takes over the output
- * folder and publishes the set. If a user started the ranks separately, the last rank to complete
- * its part does all of this. */
+/* Join the parts if the parts of all ranks are complete. This function is called when this rank's
+ * part is complete. If a launcher started the ranks, each rank writes a share of the shards, and
+ * then rank 0 takes over the output folder and publishes the set. If the user started each rank
+ * separately, the last rank to complete its part does all of this. */
 static int finish(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
     int rc = meet_counts(p, result, err);
-    /* Count the missing parts now, while this rank shares the output folder: until it stops sharing
-     * (sgt_out_alone, sgt_out_leave), no other rank can complete the set and remove the parts. */
+    /* Count the incomplete parts while this rank still shares the output folder. After it has
+     * stopped sharing (sgt_out_alone, sgt_out_leave), another rank could complete the set and
+     * remove the parts. */
     if (!rc) result->waiting = count_missing(p);
     if (!rc && result->waiting && p->together)
         rc = sgt_fail(err, SGT_EIO,
@@ -505,8 +518,8 @@ static int finish(parts *p, sgt_tokenize_result *result, sgt_error *err)
 
 /* ---- ranks ---- */
 
-/* Return the options as JSON text allocated with malloc. If there are several ranks, "ranks" is
- * added, because the number of ranks decides how the inputs are divided. */
+/* Return a copy of `options` (JSON text), which the caller frees. If there are several ranks, add
+ * "ranks" to it, because the number of ranks decides how the inputs are divided. */
 static char *with_ranks(const parts *p, const char *options)
 {
     char *text;
