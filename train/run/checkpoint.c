@@ -1,5 +1,5 @@
-/* checkpoint.c: writes the files of a checkpoint, and reads its state.json. run.c renames the
- * complete folder, so that a checkpoint appears atomically. */
+/* checkpoint.c: writes the files of a checkpoint to a temporary folder, and reads state.json. run.c
+ * renames the complete folder, so that a checkpoint appears atomically. */
 #include "train/run/checkpoint.h"
 
 #include <float.h>
@@ -25,8 +25,8 @@
 #define MAX_STATE ((size_t)1 << 20) /* maximum size of state.json in bytes */
 #define STATE_VALUES ((size_t)1 << 16)
 
-/* A file of tensors in a checkpoint. what: the one or two states that the file stores; prefix: for
- * each of these states, the text with which its tensors' names begin. */
+/* A file of tensors in a checkpoint. what: the one or two states stored in the file; prefix[i]: the
+ * prefix of the names of the tensors of state what[i]. */
 typedef struct tensors_file {
     const char *name, *prefix[2];
     sgt_state what[2];
@@ -37,16 +37,17 @@ static const tensors_file model_file = {"model.safetensors", {"transformer."}, {
 
 /* ---- checksums ---- */
 
-/* state.json stores the XXH3-64 (xxhash.com) of every other file.
+/* state.json stores the XXH3-64 checksum (xxhash.com) of every other file.
  *
  *     "files": {"model.safetensors": {"bytes": 1234, "xxh3": "0123456789abcdef"}, ...},
  *     "xxh3": "..."
  *
- * The last "xxh3" is the seal, which protects state.json itself. It is the checksum of its JSON
- * object without this member, as jansson writes it in compact form. With the seal, a flipped bit in
- * any file of the checkpoint is detected. */
+ * The last "xxh3" protects state.json itself, and is called the seal. It is the checksum of the
+ * JSON object without the last "xxh3", as jansson writes the object in compact form. With the seal,
+ * a flipped bit in any file of the checkpoint is detected. */
 
-/* Add the size and the checksum of file `name` to the object `files`. */
+/* Add a member for the file `name`, with the file's size and checksum, to the JSON object
+ * `files`. */
 static int add_sum(json_t *files, const char *name, uint64_t bytes, uint64_t xxh3, sgt_error *err)
 {
     json_t *sum = json_pack("{s:I, s:o}", "bytes", (json_int_t)bytes, "xxh3", sgt_json_hex(xxh3));
@@ -54,8 +55,8 @@ static int add_sum(json_t *files, const char *name, uint64_t bytes, uint64_t xxh
     return SGT_OK;
 }
 
-/* Set *out to the hash of the first `bytes` bytes of the open file. Read SUM_BYTES bytes at a
- * time. */
+/* Set *out to the XXH3-64 of the first `bytes` bytes of the open file, which is read in blocks of
+ * SUM_BYTES bytes. */
 static int hash_open_file(uint64_t *out, int fd, uint64_t bytes, const char *path, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -74,13 +75,13 @@ static int hash_open_file(uint64_t *out, int fd, uint64_t bytes, const char *pat
     return rc;
 }
 
-/* Set *out to the hash of a file, and *bytes to its size. If `want` is not NULL, return an error
- * unless the size is *want. */
+/* Set *out to the XXH3-64 of the file, and *bytes to its size. If `want` is not NULL, return an
+ * error if the size is not *want. */
 static int hash_file(uint64_t *out, uint64_t *bytes, const uint64_t *want, const char *path,
                      sgt_error *err)
 {
     struct stat st;
-    /* O_NONBLOCK, because opening a pipe would otherwise block */
+    /* O_NONBLOCK: opening a named pipe must not block */
     int rc, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT) return sgt_fail(err, SGT_EFORMAT, "%s: missing", path);
     if (fd < 0) return sgt_fail_errno(err, "%s", path);
@@ -94,7 +95,7 @@ static int hash_file(uint64_t *out, uint64_t *bytes, const uint64_t *want, const
     return rc;
 }
 
-/* Compute the checksum of the file dir/name, and add it to the object `files`. */
+/* Compute the checksum of the file dir/name, and add the file to the JSON object `files`. */
 static int add_file_sum(json_t *files, const char *dir, const char *name, sgt_error *err)
 {
     uint64_t xxh3 = 0, bytes = 0;
@@ -120,7 +121,8 @@ static int check_file_sum(const json_t *sum, const char *dir, const char *name, 
     return rc;
 }
 
-/* Check that the files in the folder `dir` have the sizes and checksums that `files` states. */
+/* Return an error unless every file that the JSON object `files` names has the stated size and
+ * checksum in the folder `dir`. */
 static int check_file_sums(const json_t *files, const char *dir, sgt_error *err)
 {
     const char *name;
@@ -152,8 +154,7 @@ static int seal(json_t *state, sgt_error *err)
     return rc;
 }
 
-/* Verify the seal of state.json (see the comment on checksums above). Accept a file without a
- * seal. */
+/* Verify the seal of state.json (see "checksums" above). Accept a state.json without a seal. */
 static int check_seal(json_t *state, const char *path, sgt_error *err)
 {
     uint64_t sum = 0;
@@ -171,8 +172,9 @@ static int check_seal(json_t *state, const char *path, sgt_error *err)
 
 /* ---- writing tensors ---- */
 
-/* Return the prefix for the name of tensor `t`. The head has no prefix "transformer.", because the
- * transformers library keeps the head outside that module. */
+/* Return the prefix for the name of tensor `t`: `prefix`, but "" for lm_head.weight after
+ * "transformer.", because the head of the transformers library is not a part of the module
+ * "transformer". */
 static const char *prefix_of(const char *prefix, const sgt_tensor *t)
 {
     return strcmp(t->name, "lm_head.weight") == 0 && strcmp(prefix, "transformer.") == 0 ? ""
@@ -210,7 +212,8 @@ static int write_all(sgt_safetensors_writer *w, sgt_backend *b, sgt_state what, 
     return rc;
 }
 
-/* Write a file of tensors, and add its size and checksum to the object `files`. */
+/* Write the file of tensors that *f describes, and add its size and checksum to the JSON object
+ * `files`. */
 static int write_tensors(const char *dir, const tensors_file *f, json_t *files, sgt_backend *b,
                          const sgt_model *m, sgt_error *err)
 {
@@ -239,7 +242,7 @@ static json_t *scaler_json(const sgt_checkpoint_state *s)
                      (json_int_t)s->scaler.good_steps, "skipped", (json_int_t)s->scaler.skipped);
 }
 
-/* Return the history of losses and gradient norms for --skip-spikes as JSON. They are written with
+/* Return, as JSON, the losses and gradient norms that --skip-spikes remembers. The numbers have
  * enough digits to be read back exactly. */
 static json_t *outliers_json(const sgt_outliers *o)
 {
@@ -259,7 +262,7 @@ static json_t *outliers_json(const sgt_outliers *o)
 }
 
 /* Return a JSON object that describes the machine. It has a member "choices" only if the backend
- * has selected matrix-product algorithms by timing, which a CPU backend does not do. */
+ * has chosen algorithms for matrix products by timing them, which CPU backends never do. */
 static json_t *machine_json(const sgt_checkpoint_state *s)
 {
     json_t *json = json_pack("{s:s, s:s, s:s}", "device", s->device, "cpu_level", s->level,
@@ -291,8 +294,8 @@ static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *f
 {
     json_t *json = state_json(s, files);
     char path[SGT_PATH], *text = NULL;
-    /* Fail if there is no memory for one of the members added below. Otherwise state.json would
-     * lack this member, and nobody would notice. */
+    /* Fail if there is no memory for one of the members added below. Otherwise the member would be
+     * silently missing from state.json. */
     int rc = SGT_OK, bad = !json;
     if (!bad && s->skipping)
         bad |= json_object_set_new(json, "spikes", outliers_json(&s->scaler.outliers));
@@ -311,8 +314,9 @@ static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *f
     return rc;
 }
 
-/* Copy the algorithms and the list of data sets from the JSON object to s->choices and s->sets.
- * Either may be missing: some backends choose no algorithms, and a single data set has no list. */
+/* Set s->choices to the stored names of matrix-product algorithms, and s->sets to the stored list
+ * of data sets. Either is NULL if it is missing from the JSON object, as for backends that choose
+ * no algorithms, or for a single data set. */
 static int parse_texts(sgt_checkpoint_state *s, const json_t *json, const char *path,
                        sgt_error *err)
 {
@@ -337,7 +341,8 @@ static int parse_numbers(double *to, uint64_t n, const json_t *array, const char
     return SGT_OK;
 }
 
-/* Read the history of --skip-spikes, if the checkpoint has one. */
+/* Read the losses and gradient norms that --skip-spikes remembers, if the checkpoint contains
+ * them. */
 static int parse_outliers(sgt_checkpoint_state *s, json_t *json, const char *path, sgt_error *err)
 {
     sgt_outliers *o = &s->scaler.outliers;
@@ -385,8 +390,9 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     json_error_t why;
     if (json_unpack_ex(json, &why, 0, "{s:I}", "version", &version) < 0)
         return sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
-    /* A newer version of sgt may have written a complete checkpoint. With SGT_EFORMAT, the caller
-     * would skip it as incomplete, so return SGT_EUNSUPPORTED. */
+    /* A newer version of sgt may have written this checkpoint, which is therefore not incomplete.
+     * SGT_EFORMAT would make the caller skip the checkpoint as incomplete, so return
+     * SGT_EUNSUPPORTED. */
     if (version != 1)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "%s: version %lld, expected 1 (use the newer sgt that wrote it)", path,
@@ -421,7 +427,7 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     return rc < 0 ? rc : parse_texts(s, json, path, err);
 }
 
-/* Read state.json in `dir`, and write its path to `path`. */
+/* Read the state.json of the folder `dir` into *out, and write the file's path to `path`. */
 static int load_state(json_t **out, char path[SGT_PATH], const char *dir, sgt_error *err)
 {
     return sgt_json_file(out, sgt_path(path, dir, "state.json"), MAX_STATE, STATE_VALUES, err);
@@ -448,14 +454,13 @@ void sgt_checkpoint_state_free(sgt_checkpoint_state *state)
 
 /* ---- the complete folder ---- */
 
-/* Maximum number of JSON values in tokenizer.json: nine for each id. There are at most two merges
- * for each id, and a merge takes three values. Everything else takes at most three values for each
- * id. */
+/* Maximum number of JSON values in tokenizer.json: nine for each token id. At most six are for
+ * merges (two merges per id with three values each), and at most three for everything else. */
 #define MOST_VALUES ((size_t)SGT_MOST_IDS * 9)
 
-/* Return the name of the end-of-text token: the token with this id, or else the token that
- * sgt-tokenize would choose. Return NULL if there is no such token, or if `tokenizer` is NULL. The
- * name is valid as long as `tokenizer`. */
+/* Return the name of the end-of-text token: the name of the token with this id. If there is no such
+ * token, return the name that sgt-tokenize would choose. Return NULL if there is neither, or if
+ * `tokenizer` is NULL. `tokenizer` owns the returned string. */
 static const char *name_of(const json_t *tokenizer, json_int_t id)
 {
     static const char *const usual[] = {SGT_EOT_NAMES};
@@ -475,8 +480,8 @@ static const char *name_of(const json_t *tokenizer, json_int_t id)
     return found;
 }
 
-/* Write tokenizer_config.json. `tokenizer` is the text of tokenizer.json. If it has an end-of-text
- * token, the written file names that token. */
+/* Write tokenizer_config.json. `tokenizer` is the text of tokenizer.json. If it defines an
+ * end-of-text token, the new file contains this token's name. */
 static int write_tokenizer_config(const char *dir, const char *tokenizer, int64_t eot,
                                   uint32_t positions, sgt_error *err)
 {
@@ -540,8 +545,9 @@ int sgt_checkpoint_copy(float *const *to, int states, sgt_backend *b, const sgt_
 
 /* ---- checking a folder ---- */
 
-/* Verify the checksums of all files. Call this before parse_state, which rejects newer versions of
- * state.json: a wrong checksum must be reported as such, even then. */
+/* Verify the checksums of all files. Call this function before parse_state, which rejects a
+ * state.json that seems to come from a newer version: if a damaged file is the reason, the checksum
+ * error must be reported. */
 static int check_sums(const char *dir, sgt_error *err)
 {
     json_t *json = NULL;

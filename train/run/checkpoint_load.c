@@ -1,5 +1,5 @@
-/* checkpoint_load.c: loads parameters and moments from a checkpoint. Parameters can also be loaded
- * from any Hugging Face GPT-2 directory or from an llm.c model file. */
+/* checkpoint_load.c: loads parameters and moments from a checkpoint. It also loads parameters from
+ * other Hugging Face GPT-2 directories and from llm.c model files. */
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -17,14 +17,15 @@
 #define WTE "wte.weight"
 #define HEAD "lm_head.weight"
 #define PIECE ((size_t)1 << 20) /* floats copied at a time */
-#define MAX_PARTS 64            /* maximum number of files of a model; GPT-2 XL in fp32 has 2 */
-/* maximum size in bytes of model.safetensors.index.json, where a tensor takes about 100 bytes */
+/* maximum number of tensor files per model; GPT-2 XL in fp32 has 2 */
+#define MAX_PARTS 64
+/* maximum size of model.safetensors.index.json in bytes; each tensor needs about 100 bytes */
 #define MAX_INDEX ((size_t)16 << 20)
-/* maximum number of JSON values in model.safetensors.index.json, where a tensor takes one value */
+/* maximum number of JSON values in model.safetensors.index.json; each tensor needs one value */
 #define MAX_VALUES ((size_t)1 << 18)
 
-/* The open files that contain a model's tensors: a single file, or all files named by the
- * model.safetensors.index.json of a Hugging Face model. */
+/* The open safetensors files of a model: either a single file, or all files that the model's
+ * model.safetensors.index.json lists. */
 typedef struct parts {
     sgt_safetensors *file[MAX_PARTS];
     size_t count;
@@ -46,9 +47,9 @@ static int add_part(parts *p, const char *dir, const char *name, sgt_error *err)
     return rc;
 }
 
-/* Open every file that the index names. The index is {"weight_map": {"wte.weight":
- * "model-00001-of-00002.safetensors", ...}}. Only the file names in it are used: which tensors a
- * file contains is read from the file's own header. */
+/* Open every file that the index lists. The index is the JSON object {"weight_map": {"wte.weight":
+ * "model-00001-of-00002.safetensors", ...}}. Ignore which file the index states for a tensor,
+ * because each file's header lists the file's tensors. */
 static int add_indexed(parts *p, const char *dir, const char *path, const json_t *index,
                        sgt_error *err)
 {
@@ -101,8 +102,8 @@ static int same_shape(const sgt_safetensor *found, const sgt_tensor *t)
     return same;
 }
 
-/* Search all files for a tensor whose name is one of `prefixes` followed by `name`. Return the
- * tensor and set *in to its file, or return NULL if there is none. */
+/* Search all open files for a tensor whose name consists of one of `prefixes` and `name`. Return
+ * the tensor and set *in to the file that contains it. Return NULL if there is no such tensor. */
 static const sgt_safetensor *find(const sgt_safetensors **in, const parts *p,
                                   const char *const *prefixes, const char *name)
 {
@@ -116,8 +117,8 @@ static const sgt_safetensor *find(const sgt_safetensors **in, const parts *p,
     return found;
 }
 
-/* Search all files for the model's tensor `t`, and check its shape. The weight of a tied head may
- * be stored under the name wte or lm_head. */
+/* Find the model's tensor `t` in the open files, and check its shape. If the head is tied, its
+ * weight may be stored under the name of wte or of lm_head. */
 static int find_tensor(const sgt_safetensor **out, const sgt_safetensors **in, const parts *p,
                        const sgt_model *m, const sgt_tensor *t, const char *const *prefixes,
                        const char *where, sgt_error *err)
@@ -135,8 +136,8 @@ static int find_tensor(const sgt_safetensor **out, const sgt_safetensors **in, c
     return SGT_OK;
 }
 
-/* Load every tensor of the model from the files to the backend b. If b is NULL, only check that the
- * files contain every tensor with the right shape. */
+/* Load every tensor of the model from the open files to the backend b. If b is NULL, only check
+ * that the files contain every tensor with the expected shape. */
 static int load_tensors(const parts *p, const char *const *prefixes, const char *where,
                         sgt_backend *b, sgt_state what, const sgt_model *m, sgt_error *err)
 {
@@ -159,8 +160,8 @@ static int load_tensors(const parts *p, const char *const *prefixes, const char 
     return rc;
 }
 
-/* If the model's head is tied, check that the files do not store different values for wte and
- * lm_head, which are a single tensor in this model. */
+/* If the head is tied, return an error if the open files contain both wte and lm_head with
+ * different values. With a tied head, both are the same tensor. */
 static int check_tied(const parts *p, const char *const *prefixes, const char *where,
                       const sgt_model *m, sgt_error *err)
 {
@@ -201,8 +202,8 @@ static int check_tied(const parts *p, const char *const *prefixes, const char *w
 
 #define MAGIC 20240326
 #define HEADER 1024 /* bytes of the header */
-/* Number of rows and columns of the blocks in which a matrix is transposed. All cache lines of a
- * block of both matrices stay in the CPU's cache until the block is complete. */
+/* Transpose a matrix in blocks of BLOCK x BLOCK elements. A block is small enough that its cache
+ * lines, in both matrices, stay in the CPU's cache until the block is complete. */
 #define BLOCK 64
 
 enum {
@@ -226,7 +227,8 @@ typedef struct llmc_file {
     uint64_t at;     /* byte offset in the file of the next parameter to read */
 } llmc_file;
 
-/* Check that the file has the size of the header, the parameters and the padding rows of wte. */
+/* Return an error unless the file's size is the total size of the header, the parameters and the
+ * padding rows of wte. */
 static int check_llmc_size(const llmc_file *f, sgt_error *err)
 {
     struct stat st;
@@ -268,7 +270,7 @@ static int check_llmc_header(llmc_file *f, const int32_t *word, sgt_error *err)
                            .gelu = SGT_GELU_TANH,
                            .eps = 1e-5f};
     if (sgt_model_check(&f->model, f->path, err) < 0) {
-        /* change the code to SGT_EFORMAT, because the error is in a file, not in an option */
+        /* change the code from SGT_EUSAGE, because the error is in a file, not in an option */
         if (err) err->code = SGT_EFORMAT;
         return SGT_EFORMAT;
     }
@@ -290,8 +292,8 @@ static int open_llmc(llmc_file *f, const char *path, sgt_error *err)
     return rc < 0 ? rc : check_llmc_header(f, word, err);
 }
 
-/* Set *m to the shape of the model in an llm.c file. Return SGT_EFORMAT if it is not such a file,
- * if its version is not supported, or if its size does not match the shape. */
+/* Set *m to the shape of the model in an llm.c file. Return SGT_EFORMAT if the file is no llm.c
+ * model file, has an unsupported version, or has a size that does not match the shape. */
 static int read_llmc_shape(sgt_model *m, const char *path, sgt_error *err)
 {
     llmc_file f;
@@ -301,10 +303,10 @@ static int read_llmc_shape(sgt_model *m, const char *path, sgt_error *err)
     return rc;
 }
 
-/* Read the next `count` parameters of the file, and convert them to float32. bfloat16 numbers are
- * first read to the second half of the memory at `to`, and then converted to floats in ascending
- * order, beginning at `to`. No number is overwritten before it is converted: float i overlaps
- * number i at most, and no later one. */
+/* Read the file's next `count` parameters as float32 to `to`. bfloat16 parameters are first read to
+ * the second half of the memory at `to`, and then converted in ascending order. This is safe:
+ * writing float i overwrites at most the bfloat16 numbers up to index i, which have already been
+ * read. */
 static int read_numbers(llmc_file *f, float *to, size_t count, sgt_error *err)
 {
     uint16_t *half = (uint16_t *)to + count;
@@ -320,7 +322,7 @@ static int read_numbers(llmc_file *f, float *to, size_t count, sgt_error *err)
     return rc;
 }
 
-/* Transpose the matrix `from`, of shape (out, in), to `to`, of shape (in, out). */
+/* Write the transpose of `from`, a matrix with shape (out, in), to `to`, with shape (in, out). */
 static void transpose(float *to, const float *from, size_t in, size_t out)
 {
     for (size_t r = 0; r < out; r += BLOCK)
@@ -329,8 +331,8 @@ static void transpose(float *to, const float *from, size_t in, size_t out)
                 for (size_t j = c; j < in && j < c + BLOCK; j++) to[j * out + i] = from[i * in + j];
 }
 
-/* Read the next tensor of the file and load it as tensor `index` of the model. `room` holds two
- * buffers, each large enough for any tensor. */
+/* Read the file's next tensor, and load it as the model's tensor with index `index`. room[0] and
+ * room[1] are buffers, each large enough for the model's largest tensor. */
 static int load_llmc_tensor(llmc_file *f, sgt_backend *b, size_t index, float *room[2],
                             sgt_error *err)
 {
@@ -356,8 +358,8 @@ static int load_llmc_tensors(llmc_file *f, sgt_backend *b, float *room[2], sgt_e
     return rc;
 }
 
-/* Load all parameters from an llm.c file to the backend b. `m` is the model that read_llmc_shape
- * returned. */
+/* Load all parameters from an llm.c model file to the backend b. *m is the shape that
+ * read_llmc_shape has read from the same file. */
 static int load_llmc(const char *path, sgt_backend *b, const sgt_model *m, sgt_error *err)
 {
     llmc_file f;
@@ -384,8 +386,8 @@ out:
 
 /* ---- any kind of model ---- */
 
-/* Return whether `path` is a regular file. A model of llm.c is a file, and every other model is a
- * folder. */
+/* Return 1 if `path` is a regular file, as an llm.c model is; otherwise return 0. All other models
+ * are folders. */
 static int is_file(const char *path)
 {
     struct stat st;

@@ -1,6 +1,6 @@
-/* run.c: the run directory. Files are written in an order that makes it safe to kill the process at
- * any time. When a checkpoint gets its final name, the log lines of its steps are already on disk.
- * The file `latest` is written after that. */
+/* run.c: the run directory. The process may be killed at any time without damage, because files are
+ * written in this order: first the log lines of a checkpoint's steps, then the complete checkpoint,
+ * and then the file `latest`, which names the checkpoint. */
 #include "train/run/run.h"
 
 #include <dirent.h>
@@ -20,29 +20,28 @@
 #include "loader/base/version.h"
 
 #define STEP_NAME "step-%08" PRIu64
-/* size in bytes of the buffer for one line of the log; a line, including its newline, must be
- * shorter than this */
+/* size in bytes of the buffer for one line of log.jsonl; a line with its newline must be shorter
+ * than this */
 #define LINE 1024
-/* maximum size of starts.jsonl in bytes; an entry takes a few hundred bytes */
+/* maximum size of starts.jsonl in bytes; an entry has a few hundred bytes */
 #define MOST_STARTS ((size_t)1 << 20)
-/* prefix of temporary folders: checkpoints that are being written or removed */
+/* prefix of temporary folders, which contain checkpoints that are being written or removed */
 #define WORK_PREFIX ".step-"
 
 struct sgt_run {
     char path[SGT_PATH];
     sgt_owner *owner;
     int log;
-    /* errno of the last write to the log if it failed, else 0. After a failure, later lines are
-     * collected in `waiting`. Accessed atomically, because the thread that saves a checkpoint reads
-     * it, too. */
+    /* errno of the latest write to the log if it failed, otherwise 0. After a failure, log lines
+     * are collected in `waiting`. Access `log_error` atomically, because the thread that saves a
+     * checkpoint also reads it. */
     int log_error;
-    /* step of the checkpoint with the lowest validation loss; 0: no checkpoint has a validation
+    /* step of the checkpoint with the lowest validation loss; 0 if no checkpoint has a validation
      * loss */
     uint64_t best;
     double best_loss;
     char last[LINE]; /* last line of the log */
-    /* log lines that could not yet be written to the file, one after another; `waits` bytes in
-     * all */
+    /* log lines that have not been written to the file yet: one string of `waits` bytes in total */
     char *waiting;
     size_t waits, room;
 };
@@ -77,8 +76,8 @@ int sgt_run_steps(uint64_t **steps, size_t *count, const char *run, sgt_error *e
         rc = sgt_reserve(steps, &room, *count + 1, sizeof **steps, run, err);
         if (rc == SGT_OK) (*steps)[(*count)++] = step;
     }
-    /* do not ignore this error: the run would seem to have no checkpoints, so that training would
-     * start at step 0 */
+    /* report this error: if it were ignored, the run would seem to have no checkpoints, and
+     * training would start at step 0 */
     if (rc == SGT_OK && errno) rc = sgt_fail_errno(err, "%s", run);
     closedir(d);
     if (rc < 0) {
@@ -121,9 +120,9 @@ int sgt_run_named(char to[SGT_PATH], const char *path, sgt_error *err)
     return rc < 0 ? rc : 1;
 }
 
-/* `rc` is the error with which a check of the checkpoint `dir` failed. Return whether it means that
- * the checkpoint is incomplete: a file is missing or damaged. A disk error or a lack of memory does
- * not mean that. */
+/* rc: the error returned by a check of the checkpoint `dir`. Return 1 if the error means that the
+ * checkpoint is incomplete, because a file is missing or damaged. Otherwise return 0, for example
+ * for a disk error or if memory ran out. */
 static int is_incomplete(const char *dir, int rc)
 {
     static const char *const files[] = {"config.json", "model.safetensors", "optimizer.safetensors",
@@ -177,9 +176,9 @@ int sgt_run_find(char **dir, const char *path, const sgt_notice *notice, sgt_err
 
 /* ---- removing ---- */
 
-/* Remove a checkpoint. First rename its folder to a temporary name, then delete its files. In this
- * way, a folder with the name of a checkpoint is always complete, even if this process is killed
- * halfway. */
+/* Remove a checkpoint: rename its folder to a temporary name, then delete the folder. Even if the
+ * process is killed in between, a folder with the name of a checkpoint is therefore always
+ * complete. */
 static int remove_step(const sgt_run *r, uint64_t step, sgt_error *err)
 {
     char from[SGT_PATH], to[SGT_PATH];
@@ -201,7 +200,8 @@ int sgt_run_rotate(const sgt_run *r, uint64_t last, uint64_t keep, sgt_error *er
     return rc;
 }
 
-/* Return whether `name` is a temporary file or the temporary folder of an interrupted save. */
+/* Return 1 if `name` is the name of a temporary file or folder that an interrupted process has left
+ * behind; otherwise return 0. */
 static int is_leftover(const char *name)
 {
     static const char *const begins[] = {WORK_PREFIX,     "latest.",       "best.",
@@ -238,7 +238,8 @@ static int remove_name(const sgt_run *r, const char *name, sgt_error *err)
 
 /* ---- the log ---- */
 
-/* Return the step number in a log line of n bytes, or -1 if the line is damaged or incomplete. */
+/* Return the member "step" of a log line that has n bytes, or -1 if the line is damaged or
+ * incomplete. */
 static json_int_t line_step(const char *line, size_t n)
 {
     if (n == LINE || line[n - 1] != '\n') return -1;
@@ -249,9 +250,9 @@ static json_int_t line_step(const char *line, size_t n)
     return s;
 }
 
-/* Copy the lines of the log from `in` to `out`, but only those of steps before `step`. Skip
- * incomplete lines, and lines that repeat earlier steps (whose step is not above the step of the
- * last copied line). Set *cut if any line is skipped. */
+/* Copy the complete log lines of steps before `step` from `in` to `out`. Skip every line whose step
+ * is not above the step of the last copied line, because it repeats an earlier step. Set *cut to 1
+ * if any line is skipped. */
 static int copy_lines(sgt_run *r, FILE *in, FILE *out, uint64_t step, uint64_t *kept, int *cut,
                       sgt_error *err)
 {
@@ -264,7 +265,8 @@ static int copy_lines(sgt_run *r, FILE *in, FILE *out, uint64_t step, uint64_t *
             *cut = 1;
             continue;
         }
-        /* an error of fwrite sets the stream's error flag, which sgt_file_commit checks */
+        /* no check needed: if fwrite fails, the stream's error flag is set, which sgt_file_commit
+         * checks */
         fwrite(line, 1, n, out);
         last = s;
         (*kept)++;
@@ -298,7 +300,8 @@ static int open_log(sgt_run *r, uint64_t step, const sgt_notice *notice, sgt_err
 {
     char path[SGT_PATH];
     int rc = cut_log(r, sgt_path(path, r->path, "log.jsonl"), step, notice, err);
-    /* allocate the buffer for waiting lines now, because steps must not allocate memory */
+    /* allocate the memory for waiting lines now, because no memory may be allocated while steps
+     * run */
     if (rc == SGT_OK) rc = sgt_reserve(&r->waiting, &r->room, LINE, 1, path, err);
     if (rc < 0) return rc;
     r->log = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -345,8 +348,8 @@ int sgt_run_put(const sgt_run *r, const char *name, const char *text, sgt_error 
     return sgt_file_put(sgt_path(path, r->path, "%s", name), text, strlen(text), err);
 }
 
-/* Write the name of step `step`'s checkpoint to the file `latest` or `best`. If `step` is 0, remove
- * the file. */
+/* Write the name of the checkpoint of step `step` to the file `name`, which is "latest" or "best".
+ * If `step` is 0, remove this file. */
 static int point(const sgt_run *r, const char *name, uint64_t step, sgt_error *err)
 {
     char text[32];
@@ -354,8 +357,8 @@ static int point(const sgt_run *r, const char *name, uint64_t step, sgt_error *e
     return step ? sgt_run_put(r, name, text, err) : remove_name(r, name, err);
 }
 
-/* Set r->best to `step` if its validation loss `loss` is lower than that of all checkpoints so far.
- * Of equal losses, the earlier step stays the best. */
+/* Set r->best to `step` if the validation loss `loss` of its checkpoint is lower than r->best_loss.
+ * If the losses are equal, the earlier step is the best. */
 static void compare_best(sgt_run *r, uint64_t step, double loss)
 {
     if (!(loss > 0) ||
@@ -374,10 +377,9 @@ int sgt_run_owned(const char *run, int rc, sgt_error *err)
         "%s: another sgt-train is writing to this run (wait for it, or use another --run)", run);
 }
 
-/* Set r->best to the best checkpoint up to `step`. Unless `force` is set, return an error if there
- * is a complete checkpoint after `step`. The caller chose `step` because it found no later
- * checkpoint, so another process has saved this one since then, and this process must not remove
- * it. */
+/* Set r->best to the best checkpoint of a step <= `step`. If `force` is not set, return an error if
+ * there is a complete checkpoint of a later step. When the caller chose `step`, this later
+ * checkpoint did not exist. Another process must have saved it since, so it must not be removed. */
 static int look_at_steps(sgt_run *r, uint64_t step, int force, sgt_error *err)
 {
     uint64_t *steps;
@@ -412,14 +414,13 @@ int sgt_run_open(sgt_run **out, uint64_t step, int force, sgt_claimant *who,
     if (rc == 1) rc = sgt_run_owned(r->path, rc, err);
     if (rc == SGT_OK) rc = look_at_steps(r, step, force, err);
     if (rc == SGT_OK) rc = remove_leftovers(r, err);
-    /* Write `latest` and `best` before checkpoints are removed. If an earlier save was killed
-     * halfway, these files are out of date, and may name one of the checkpoints that are about to
-     * be removed. */
+    /* Write `latest` and `best` before removing checkpoints. If an earlier save was killed, these
+     * files may be out of date, and may name a checkpoint that is removed below. */
     if (rc == SGT_OK) rc = point(r, "latest", step, err);
     if (rc == SGT_OK) rc = point(r, "best", r->best, err);
     if (rc == SGT_OK && !step) rc = remove_name(r, "memory.jsonl", err);
-    /* Remove the checkpoints of steps after `step`: they are incomplete, or the user has started
-     * the run over with --force. */
+    /* Remove the checkpoints of steps after `step`. They are incomplete, or the user has passed
+     * --force to start again. */
     if (rc == SGT_OK) rc = sgt_run_rotate(r, step, 0, err);
     if (rc == SGT_OK) rc = open_log(r, step, warning, err);
     if (rc < 0) sgt_run_close(r);
@@ -442,8 +443,8 @@ char *sgt_run_checkpoint(const sgt_run *r, uint64_t step)
     return strdup(step_path(path, r->path, step));
 }
 
-/* Return a JSON object for starts.jsonl as malloc'd text, or NULL if out of memory. Texts that are
- * not valid UTF-8 are escaped. */
+/* Return a JSON object for starts.jsonl as text allocated with malloc, or NULL if out of memory.
+ * Invalid UTF-8 in host or command is escaped. */
 static char *start_json(uint64_t step, const char *machine, const char *command)
 {
     char time_text[32] = "", host[65] = "", printable[4 * 4096];
@@ -469,7 +470,7 @@ int sgt_run_start(sgt_run *r, uint64_t step, const char *machine, const char *co
     char *line = start_json(step, machine, command);
     size_t n = 0;
     sgt_path(path, r->path, "starts.jsonl");
-    /* ignore errors: runs of older versions do not have this file */
+    /* ignore errors, because older versions did not write this file */
     if (step) (void)sgt_file_get(&before, &n, path, MOST_STARTS, NULL);
     if (!line || asprintf(&text, "%.*s%s\n", (int)n, before ? before : "", line) < 0) text = NULL;
     int rc = text ? sgt_run_put(r, "starts.jsonl", text, err) : sgt_fail_memory(err, path);
@@ -494,8 +495,8 @@ int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, 
     if (rc == SGT_OK) rc = sgt_checkpoint_write(work, state, b, m, tokenizer, eot, err);
     if (rc == SGT_OK) rc = sgt_sync_folder(work, err);
     if (rc == SGT_OK) rc = sgt_owner_check(r->owner, err);
-    /* a folder of this name can exist only if its checkpoint was incomplete, so that the run
-     * repeated its steps: replace it */
+    /* The folder `path` may exist: it is an incomplete checkpoint, whose steps the run has
+     * repeated. Remove it, so that the new checkpoint can replace it. */
     if (rc == SGT_OK && access(path, F_OK) == 0) rc = remove_step(r, state->step, err);
     if (rc == SGT_OK && rename(work, path) < 0) rc = sgt_fail_errno(err, "%s", path);
     if (rc == SGT_OK) rc = sgt_sync_folder(r->path, err);
@@ -503,8 +504,8 @@ int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, 
     if (rc == SGT_OK) compare_best(r, state->step, state->val_loss);
     if (rc == SGT_OK && r->best == state->step) rc = point(r, "best", r->best, err);
     if (rc == SGT_OK) rc = sgt_run_rotate(r, UINT64_MAX, keep, err);
-    /* If another process owns the run now, do not remove the folder `work`. The new owner removes
-     * leftovers itself, and may be writing a folder of the same name at this moment. */
+    /* If another process now owns the run, do not remove the folder `work`. The new owner removes
+     * leftover folders, and may be writing a folder with the same name now. */
     if (rc < 0 && sgt_owner_check(r->owner, err) < 0) rc = SGT_EUNSUPPORTED;
     else if (rc < 0) sgt_remove_tree(work, NULL);
     return rc;

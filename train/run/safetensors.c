@@ -1,5 +1,5 @@
-/* safetensors.c: reads and writes safetensors files. Opening a file checks its entire header, so
- * that later reads can rely on it. */
+/* safetensors.c: reads and writes safetensors files. Opening a file checks the entire header, so
+ * that later reads can trust the header. */
 #include "train/run/safetensors.h"
 
 #include <errno.h>
@@ -182,7 +182,7 @@ int sgt_safetensors_open(sgt_safetensors **out, const char *path, sgt_error *err
     sgt_safetensors *s = calloc(1, sizeof *s);
     if (!s) return sgt_fail_memory(err, path);
     s->path = strdup(path);
-    /* O_NONBLOCK, because opening a pipe would otherwise block */
+    /* O_NONBLOCK: opening a named pipe must not block */
     s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (s->fd < 0) rc = sgt_fail_errno(err, "%s", path);
     else if (!s->path) rc = sgt_fail_memory(err, path);
@@ -231,8 +231,7 @@ static float from_half(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 1023;
     if (exponent == 31) return from_bits(sign | 0x7f800000 | fraction << 13);
-    /* with exponent 0, the half-precision number is subnormal; float32 can represent it as a normal
-     * number */
+    /* with exponent 0, the number is zero or subnormal, and its value is fraction * 2^-24 */
     if (exponent == 0) return (sign ? -1.0f : 1.0f) * (float)fraction * 0x1p-24f;
     return from_bits(sign | (exponent + 112) << 23 | fraction << 13);
 }
@@ -278,25 +277,28 @@ int sgt_safetensors_read(const sgt_safetensors *s, const sgt_safetensor *t, uint
 
 /* ---- writing ---- */
 
-/* Data is written in blocks of ROOM bytes, with O_DIRECT if the file system supports it. Writing
- * through the page cache takes seven times as much CPU time, which training needs, and evicts the
+/* Data is written in blocks of ROOM bytes, with O_DIRECT if the file system supports it. Without
+ * O_DIRECT, writing takes seven times as much CPU time, which training needs, and evicts the
  * training data from the page cache. */
 #define ROOM SGT_SAFETENSORS_ROOM
-/* O_DIRECT requires that the address, the file offset and the size of a write are multiples of the
- * file system's block size, which is a power of 2 and at most ALIGN. */
+/* O_DIRECT requires that the memory address, the file offset and the size of each write are
+ * multiples of the file system's block size. The block size is a power of 2 and at most ALIGN
+ * bytes. */
 #define ALIGN 4096
 
 struct sgt_safetensors_writer {
     sgt_file file;
-    uint8_t *room; /* buffer of ROOM bytes; its first `filled` bytes are not written yet */
+    /* buffer of ROOM bytes, of which the first `filled` bytes have not been written to the file
+     * yet */
+    uint8_t *room;
     size_t filled;
     int direct; /* 1: O_DIRECT is on */
     json_t *header;
-    /* declared: sum of the sizes of all tensors declared so far, in bytes; written: total size of
-     * the data passed to sgt_safetensors_write so far, in bytes */
+    /* declared: total size of the tensors declared so far, in bytes; written: total size of the
+     * data passed to sgt_safetensors_write so far, in bytes */
     uint64_t declared, written;
-    uint64_t bytes;     /* size of the file so far, in bytes, including the header */
-    XXH3_state_t *hash; /* running checksum of the file's bytes so far */
+    uint64_t bytes;     /* number of bytes put into the file or buffer so far, with the header */
+    XXH3_state_t *hash; /* running checksum of the bytes written to the file so far */
 };
 
 static void set_direct(sgt_safetensors_writer *w, int on)
@@ -345,8 +347,8 @@ int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const u
     return SGT_OK;
 }
 
-/* Write the buffer to the file. The last buffer of a file may be only partly filled; since its size
- * is not a multiple of ALIGN, O_DIRECT may reject the write. */
+/* Write the buffered bytes to the file. If the buffer is only partly filled, as at the end of a
+ * file, write it without O_DIRECT, which requires a size that is a multiple of ALIGN. */
 static int flush(sgt_safetensors_writer *w, sgt_error *err)
 {
     const uint8_t *from = w->room;
@@ -355,8 +357,8 @@ static int flush(sgt_safetensors_writer *w, sgt_error *err)
     while (w->direct && w->filled) {
         ssize_t n = write(fileno(w->file.stream), from, w->filled);
         if (n < 0 && errno == EINTR) continue;
-        /* O_DIRECT rejects this write, for example because a partial write has left the file at an
-         * unaligned offset: write through the page cache */
+        /* O_DIRECT can reject this write, for example if an incomplete earlier write has left the
+         * file at an unaligned offset. In that case, write through the page cache. */
         if (n < 0 && errno == EINVAL) set_direct(w, 0);
         else if (n < 0) return sgt_fail_errno(err, "%s: cannot write", w->file.path);
         if (n > 0) from += n, w->filled -= (size_t)n;
@@ -382,8 +384,8 @@ static int put(sgt_safetensors_writer *w, const void *p, size_t n, sgt_error *er
     return SGT_OK;
 }
 
-/* Write the header. It is padded with spaces so that the data begins at a multiple of 8 bytes, as
- * the format requires. */
+/* Write the header, padded with spaces to a multiple of 8 bytes, so that the data begins at a
+ * multiple of 8 bytes, as the format requires. */
 static int write_header(sgt_safetensors_writer *w, sgt_error *err)
 {
     int rc;

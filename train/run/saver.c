@@ -1,5 +1,5 @@
-/* saver.c: copies the state of a run, and writes the copy as a checkpoint in a background
- * thread. */
+/* saver.c: copies the state of a run to memory, and writes this copy as a checkpoint in a
+ * background thread. */
 #include "train/run/saver.h"
 
 #include <pthread.h>
@@ -11,30 +11,32 @@
 
 #define STATES 3
 
-/* Memory for a copy of the state, and a backend whose only function, `get`, reads from that copy.
- * The background thread writes the checkpoint from this backend. */
+/* A copy of the state in memory, and a backend from which the background thread writes the
+ * checkpoint. The backend's only function is `get`, which reads from the copy. */
 typedef struct copy {
     sgt_backend calls;
     const sgt_model *model;
     sgt_arena memory;
-    /* for each sgt_state, its copy, as a flat array with the model's layout; NULL: the state has no
-     * copy, because all of its elements are 0 */
+    /* flat[s]: copy of the state s (an sgt_state), as a flat array in the model's layout; NULL if
+     * the state is not copied, because all of its elements are 0 */
     float *flat[STATES];
 } copy;
 
 struct sgt_saver {
     const sgt_trainer *t;
     copy copy;
-    /* number of states to copy: parameters and moments (see states_of); a state that is not copied
-     * reads as zeros */
+    /* number of states to copy, starting with the parameters (see states_of); a state that is not
+     * copied reads as zeros */
     int states;
-    /* 1: the notice that there is no memory for the copy has been given, which happens only once */
+    /* 1: a notice that there is not enough memory for the copy has been given, so it is not
+     * repeated; otherwise 0 */
     int said;
     int track;
     pthread_t thread;
-    int writing; /* 1: the background thread has been started but not joined yet */
-    /* 1: the background thread has stored its result in `rc` and `why`, and will exit; set by that
-     * thread */
+    /* 1: the background thread has been started and not been joined yet; otherwise 0 */
+    int writing;
+    /* 1: the background thread has stored its result in `rc` and `why`, and is about to exit;
+     * otherwise 0. Only that thread sets it to 1. */
     int written;
     int rc;
     sgt_error why;
@@ -44,7 +46,8 @@ struct sgt_saver {
 
 /* ---- the copy ---- */
 
-/* Return the number of states to copy: 3, or 2 for SGD, which has no second moment. */
+/* Return the number of states to copy: 3 (parameters, first and second moments), or 2 for SGD,
+ * which has no second moments. */
 static int states_of(sgt_optim_kind optimizer) { return optimizer == SGT_SGD ? 2 : STATES; }
 
 uint64_t sgt_saver_bytes(const sgt_model *m, sgt_optim_kind optimizer)
@@ -74,16 +77,16 @@ static int map_copy(sgt_saver *s, sgt_error *err)
                         (double)need / 0x1p30, (double)available / 0x1p30);
     int rc = sgt_arena_map(&s->copy.memory, (size_t)need, 0, err);
     if (rc < 0) return rc;
-    /* Prefault the memory now. In a virtual machine, the host may have to allocate each page when
-     * it is first written, which takes seconds for all pages together. */
+    /* Prefault the memory now, with all threads. In a virtual machine, the host may have to
+     * allocate a page when it is first written, which takes seconds for all pages of the copy. */
     sgt_cpu_prefault(s->copy.memory.base, (size_t)need, sgt_trainer_threads(s->t));
     for (int i = 0; i < s->states; i++)
         s->copy.flat[i] = (float *)s->copy.memory.base + (size_t)i * sgt_model_floats(m);
     return SGT_OK;
 }
 
-/* Return whether there is memory for the copy of the state. The first call allocates it, and later
- * saves reuse it. */
+/* Return 1 if there is memory for the copy of the state, otherwise 0. The first call allocates the
+ * memory, and later calls reuse it. */
 static int have_memory(sgt_saver *s)
 {
     sgt_error why;
@@ -142,8 +145,9 @@ int sgt_saver_save(sgt_saver *s, const sgt_checkpoint_state *state, sgt_backend 
         s->written = 0;
         s->writing = pthread_create(&s->thread, NULL, write_copy, s) == 0;
         if (s->writing) return SGT_OK;
-        /* no thread could be started: write the checkpoint now, but from the copy. Reading the
-         * backend again would need further calls by all ranks, and the other ranks make none. */
+        /* The thread could not be started. Write the checkpoint now, from the copy. Reading the
+         * state from the backend again is impossible, because all ranks would have to make the same
+         * calls. */
         b = &s->copy.calls;
     }
     if ((rc = write_out(s, b, err)) == SGT_OK) s->saved = state->step;
