@@ -143,10 +143,11 @@ static double mean_of_last(const sgt_diagnosis *d, uint64_t n)
     return sum / (double)n;
 }
 
-/* Update d->diverged. The run has diverged if, for SGT_ABOVE_STEPS steps in a row, the mean of the
- * last SGT_MEAN_STEPS losses exceeds d->start by more than noise can explain. Noise explains a
- * deviation of up to d->chance for a single loss. The difference of two means of SGT_MEAN_STEPS
- * losses is less noisy, so its limit is d->chance times sqrt(2 / SGT_MEAN_STEPS).
+/* Update d->diverged. The run has diverged if the mean of the last SGT_MEAN_STEPS losses is NaN, or
+ * exceeds d->start by more than noise can explain, for SGT_ABOVE_STEPS steps in a row or at the
+ * last step. Noise explains a deviation of up to d->chance for a single loss. The difference of two
+ * means of SGT_MEAN_STEPS losses is less noisy, so its limit is d->chance times sqrt(2 /
+ * SGT_MEAN_STEPS).
  *
  * d->start, the loss at the start of the run, is the mean of the first SGT_MEAN_STEPS losses. If
  * the loss already rises during these steps, this mean is too high. Therefore d->start is limited
@@ -304,9 +305,9 @@ static double norm_before_spike(const sgt_diagnosis *d, double grad_norm)
 {
     double last[SGT_SPIKE_STEPS];
     uint64_t n = d->seen < SGT_SPIKE_STEPS ? d->seen - 1 : SGT_SPIKE_STEPS - 1, below = 0;
-    /* Count the norms that are less than grad_norm / SGT_SPIKE_NORM. If they are at most half of
-     * all norms, as usual, the median is not among them. In that case grad_norm is not a spike, and
-     * the norms need not be sorted to find their median. */
+    /* grad_norm is a spike if it exceeds SGT_SPIKE_NORM times the median norm. Count the norms for
+     * which it exceeds SGT_SPIKE_NORM times the norm. Usually these are at most half of all norms,
+     * so the median is not one of them, and need not be found by sorting. */
     for (uint64_t i = 0; i < n; i++) below += grad_norm > SGT_SPIKE_NORM * d->norms[i];
     return n >= SGT_SPIKE_BEFORE && below > n / 2 ? median_of_last(d, d->norms, last, n) : 0;
 }

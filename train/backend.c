@@ -34,14 +34,15 @@ static int64_t word_set(const char *word, size_t n)
     } sets[] = {{"none", 0},
                 {"default", SGT_VARIANTS_DEFAULT},
                 {"all", (1u << SGT_VARIANTS) - 1},
-                /* Names of former variants that are now part of every step. They are accepted
-                 * because the stored options of older runs may contain them. */
+                /* Names of former variants that are now part of every step. They have no effect,
+                 * but are accepted because the stored options of older runs may contain them. */
                 {"layernorm-rows", 0},
                 {"bias-branches", 0},
                 {"gradients-written", 0},
                 {"dq-uncleared", 0},
                 /* Names of former variants that were removed because they made no step faster. They
-                 * are accepted because the stored options of older runs may contain them. */
+                 * have no effect, but are accepted because the stored options of older runs may
+                 * contain them. */
                 {"gemm-tune", 0},
                 {"cross-entropy-bulk", 0},
                 {"residual-in-gemm", 0},

@@ -138,8 +138,9 @@ typedef struct sgt_memory_kind {
 } sgt_memory_kind;
 #define SGT_MEMORY_KINDS 16
 
-/* Number format of matrices and activations. Whatever the precision, master weights, moments,
- * gradients, LayerNorm, softmax, the loss and the update use float32. */
+/* Number format of matrices and activations. Whatever the precision, master weights, gradients,
+ * LayerNorm, softmax, the loss and the update use float32, and so do moments unless
+ * optim.bf16_moments is set. */
 typedef enum sgt_precision {
     SGT_PRECISION_UNDECIDED = -1, /* value before the device is known; never passed to a backend */
     SGT_PRECISION_FP32,
@@ -316,8 +317,9 @@ typedef struct sgt_backend_options {
     int documents;
     int32_t eot;
     sgt_attention attention;
-    /* Switches: each turns off one technique, so that benchmarks can measure the effect of the
-     * technique. A CPU backend supports only no_overlap, which means that no update is deferred. */
+    /* Each switch except `deterministic` turns off one technique, so that benchmarks can measure
+     * its effect. deterministic: 1 if repeated runs must give bit-identical results on CUDA. A CPU
+     * backend supports only no_overlap, which means that no update is deferred. */
     int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic;
     uint32_t variants; /* set of SGT_VARIANT_*, for CUDA */
     /* Two strings that the backend reads only while it opens.
@@ -339,8 +341,9 @@ typedef struct sgt_backend_options {
     int unverified;
     uint32_t card; /* index of the CUDA device if there are no ranks */
     /* 1: the self-check opens this backend. In this case nothing is timed: matrix products use the
-     * first algorithm that the library's heuristics offer, and the peak speed is not measured.
-     * cuDNN must itself set the sums in its workspace to 0. */
+     * first algorithm that the library's heuristics offer, and the peak speed is not measured. The
+     * backend does not clear cuDNN's sums of dQ, so that the check shows whether cuDNN clears them
+     * itself. */
     int checking;
     /* 1: after each part of a step, overwrite all memory that is no longer in use (see sgt_live);
      * used only in tests */

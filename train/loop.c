@@ -732,7 +732,7 @@ static int run_steps(loop *l, sgt_error *err)
     int diverged = has_diverged(l);
     if (rc == SGT_OK) rc = finish_steps(l, done, 0, err);
     look_at_save(l, 1);
-    /* l->saved is correct only on rank 0, which alone writes checkpoints */
+    /* l->saved is correct only on rank 0, because only rank 0 writes checkpoints */
     if (rc == SGT_OK && t->o->ranks)
         rc = t->o->ranks->broadcast(t->o->ranks, &l->saved, sizeof l->saved, 0, err);
     if (rc == SGT_OK && done > l->saved) rc = save(l, done, 0, err);
@@ -860,8 +860,8 @@ int sgt_train(sgt_config *s, const sgt_train_options *o, sgt_training_result *r,
     sgt_trainer t;
     *r = (sgt_training_result){0};
     int rc = sgt_trainer_open(&t, s, o, err);
-    /* If the checkpoint is gone, its previous owner may have removed it: this process chose the
-     * checkpoint before it became the owner of the run. */
+    /* If the checkpoint is gone, the previous owner of the run may have removed it, because this
+     * process chose the checkpoint before it became the owner. */
     if (rc < 0 && rc != SGT_ESTOPPED && t.from && sgt_file_gone(t.from))
         rc = sgt_run_owned(o->run, rc, err);
     if (rc == SGT_OK && o->opened) o->opened(o->ctx, t.backend);

@@ -94,7 +94,8 @@ typedef struct sgt_train_options {
     void *ctx;
 } sgt_train_options;
 
-/* Use of one data set, in a run that mixes several. The counts begin at the start of the run. */
+/* How much of one data set was used for training, in a run that mixes several data sets. The
+ * numbers include steps before a resume. */
 typedef struct sgt_train_set {
     char *data; /* path, malloc'd */
     /* rows: number of rows from this set that were trained on; epochs: number of passes over this

@@ -43,9 +43,9 @@
 #define SGT_EMBED_COLUMNS 64
 
 /* A transformer block: the indexes of its tensors, and the activations that its backward pass
- * needs. If several blocks recompute activations, they all use the memory of the first such block
- * for these. ln1, ln2 and gelu are bfloat16 if shape.bf16 is set, because only matrix products read
- * them; otherwise they are float. */
+ * needs. If several blocks recompute activations, they all store these activations in the memory of
+ * the first such block. ln1, ln2 and gelu are bfloat16 if shape.bf16 is set, because only matrix
+ * products read them; otherwise they are float. */
 typedef struct sgt_cpu_block {
     uint32_t layer;
     sgt_recompute recompute;
@@ -193,8 +193,8 @@ typedef struct sgt_cpu_step {
      * gradient later; token_squares accounts for that. */
     double head_squares;
     /* Sum of squares of wte's gradient. If the head is tied to wte, both have the same gradient,
-     * and head_squares is its sum of squares before the embeddings' part is added. In this case,
-     * token_squares is the increase caused by the embeddings' part. */
+     * and head_squares is its sum of squares before the gradient of the embedding lookups is added.
+     * In this case, token_squares is the increase caused by this addition. */
     double token_squares;
     /* array of N elements from the caller of `eval`, or NULL if the caller has none. The head sets
      * an element to 1 if no id has a larger logit than the target, otherwise to 0. */

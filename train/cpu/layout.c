@@ -136,9 +136,9 @@ static void add_parameters(sgt_cpu_backend *c, size_t flat)
     end_kind(c, "moments");
 }
 
-/* Return the scratch memory of matrix products, for a call of `during`, or NULL if they need none.
- * If they need none, buf.products is empty and has the same address as the next buffer; without the
- * NULL, the caller's declaration would apply to that buffer. */
+/* Return the scratch memory of matrix products, for a call of `during`, or NULL if matrix products
+ * need none. In that case, buf.products is empty and has the same address as the next buffer, so a
+ * declaration for this address would apply to the next buffer. */
 static void *products(const sgt_cpu_backend *c)
 {
     return sgt_gemm_scratch(c->shape.o.threads) ? c->buf.products : NULL;
@@ -188,8 +188,8 @@ void sgt_cpu_live_count(const sgt_backend *b, unsigned part, int again,
          i < c->report.live.count && again && part < sgt_part_update(c->shape.o.model.layers);
          i++) {
         const sgt_live_buffer *buffer = c->report.live.buffers + i;
-        /* After the first micro-step, gradients contain sums that later micro-steps add to, so they
-         * count as in use throughout the step. */
+        /* after the first micro-step, gradients contain sums to which later micro-steps add, so
+         * gradients count as in use throughout the step */
         if (!is_gradient(c, buffer)) continue;
         if (!sgt_live_within(&c->report.live, i, part)) within[buffer->kind] += buffer->bytes;
         if (!sgt_live_after(&c->report.live, i, part)) after[buffer->kind] += buffer->bytes;
@@ -219,8 +219,8 @@ static void add_backward(sgt_cpu_backend *c)
              ends = sgt_part_embeddings(L), update = sgt_part_update(L);
     c->buf.dx = during(c, add_floats(c, N * C), begins, ends);
     c->buf.dln = during(c, add_floats(c, N * C), head, begins);
-    /* to apply a deferred update to an embedding, sgt_cpu_token copies its moments to dx and dln,
-     * so both are also in use in part 0 (embeddings) */
+    /* to apply a deferred update to an embedding, sgt_cpu_token copies the moments of the embedding
+     * to dx and dln, so these buffers are also in use in part 0 (embeddings) */
     if (sgt_cpu_defers(c)) {
         during(c, c->buf.dx, 0, 0);
         during(c, c->buf.dln, 0, 0);
@@ -233,7 +233,7 @@ static void add_backward(sgt_cpu_backend *c)
     }
     size_t tasks = (C + SGT_EMBED_COLUMNS - 1) / SGT_EMBED_COLUMNS;
     c->buf.grown = during(c, add_buffer(c, tasks, sizeof(double)), ends, ends);
-    if (c->update.piece_count) /* if there are several ranks, this rank may have none */
+    if (c->update.piece_count) /* with several ranks, a rank may have no pieces */
         c->buf.squares =
             during(c, add_buffer(c, c->update.piece_count, sizeof(double)), update, update);
     end_kind(c, "activation gradients");

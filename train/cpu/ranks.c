@@ -231,9 +231,9 @@ void sgt_cpu_ranks_ready(sgt_cpu_backend *c)
 static int wait_for_sums(sgt_cpu_group *g, sgt_error *err)
 {
     pthread_mutex_lock(&g->lock);
-    /* Mark all buckets as ready, in case the backward pass has not done so. It does so only in the
-     * micro-step with index shape.o.accum - 1, which is missing if the step had fewer
-     * micro-steps. */
+    /* Mark all buckets as ready, in case the backward pass has not done so. The backward pass marks
+     * buckets only in the micro-step with index shape.o.accum - 1, which is missing if the step had
+     * fewer micro-steps. */
     g->ready = g->buckets;
     pthread_cond_broadcast(&g->changed);
     while (g->rc == SGT_OK && g->summed < g->buckets) pthread_cond_wait(&g->changed, &g->lock);
