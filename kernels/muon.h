@@ -15,10 +15,10 @@
  * It could also make |X| smaller than 1e-7, and the matrices would then stop learning.
  *
  * The update of a transposed matrix is the transposed update. So weights may be stored (in, out),
- * as in GPT-2's Conv1D, or (out, in). If a matrix has more rows than columns, A = X'X and X (...)
- * are used instead, because this A is smaller. GPT-2's fused qkv weight, (C, 3C), is updated as a
- * single matrix, because torch.optim.Muon takes each parameter as it is stored. A model with
- * separate weights for q, k and v would get a different update.
+ * as in GPT-2's Conv1D, or (out, in). If a matrix has more rows than columns, A is X'X instead of X
+ * X', and X is multiplied from the right, because X'X is then smaller than X X'. GPT-2's fused qkv
+ * weight, (C, 3C), is updated as a single matrix, because torch.optim.Muon takes each parameter as
+ * it is stored. A model with separate weights for q, k and v would get a different update.
  *
  *     sgt_muon_shape s = {.rows = C, .columns = 3 * C};
  *     s.memory = sgt_arena_take(&arena, sgt_muon_memory(&s), 1);

@@ -6,10 +6,10 @@
  *     tile_dp(0, 4, 6), tile_store(0, c, 64);
  *     tile_release();
  *
- * There are eight tile registers of 16 rows of 64 bytes; a tile's index must be a compile-time
- * constant. tile_dp(c, a, b) multiplies a (16, 32) by b (32, 16), both bfloat16, and adds the
- * result to c (16, 16) in float32. b is interleaved: its row r in the tile holds, for each of the
- * 16 columns, elements 2r and 2r + 1 of the column, next to each other.
+ * AMX has eight tile registers (tiles), each with 16 rows of 64 bytes. The index of a tile must be
+ * a compile-time constant. tile_dp(c, a, b) multiplies a (16, 32) by b (32, 16), both bfloat16, and
+ * adds the result to c (16, 16) in float32. b is stored interleaved: row r of its tile holds
+ * elements 2r and 2r + 1 of each of b's 16 columns, next to each other.
  *
  * Rounding (Intel's manual, TDPBF16PS): within one tile product, the terms with even and with odd
  * index are summed separately, each in a chain of fused multiply-adds that starts from 0. The two

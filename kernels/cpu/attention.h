@@ -1,6 +1,7 @@
 /* attention.h: causal attention of one head in blocks of 64 queries and 64 keys, after Dao et al.,
  * "FlashAttention" (2022). Only one block of scores exists at a time. The forward pass updates a
- * running maximum and sum per row. The backward pass recomputes the scores and uses the stored lse.
+ * running maximum and a running sum for each query. The backward pass recomputes the scores, and
+ * uses the lse that the forward pass stored.
  *
  * Operands are first packed into scratch memory. Packing makes their rows contiguous and pads them
  * with zeros, so that matrix products consist only of complete tiles of ROWS rows and whole

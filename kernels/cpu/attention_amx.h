@@ -2,7 +2,7 @@
  * (2022). amx.h explains pairs and blocks.
  *
  * Scores are computed transposed: S' (keys, queries) = K Q'. So each query has a vector lane of its
- * own, which holds its maximum, sum, lse or delta, and no sum runs across lanes. In matrix
+ * own, which holds the query's maximum, sum, lse or delta, and no lanes need be added up. In matrix
  * products, P' and dS' are used as follows:
  *   O' = V' P'    two interleaved rows of P' are a row of the right pair
  *   dV = P' dO    a row of P' is a row of the left pair
@@ -11,10 +11,10 @@
  *
  * The forward pass computes 32 queries against up to CHUNK blocks of 32 keys at a time, with a
  * running maximum and sum. The backward pass computes AROUND x AROUND blocks at a time. It
- * recomputes the scores and uses the stored lse. Blocks above the diagonal are skipped. A key block
- * that ends before the documents of all queries of a query block is skipped, too. Only the first of
- * these queries is checked, because a query's document never begins earlier than that of the query
- * before it.
+ * recomputes the scores, and uses the lse that the forward pass stored. Blocks above the diagonal
+ * are skipped. A key block that ends before the documents of all queries of a query block is
+ * skipped, too. Only the first of these queries is checked, because a query's document never begins
+ * earlier than that of the query before it.
  *
  * Rounding is the same as in attention.h with SGT_FOR_bf16: queries, keys, values, dout,
  * probabilities (before they are divided by their sum) and score gradients become bfloat16.

@@ -12,9 +12,9 @@
  * dx' over all parts before the factor is applied, and each row of x is multiplied by its factor
  * and packed only once for all of w. At the target, 1 is subtracted before rounding.
  *
- * If a logit exceeds r_i + 30, a sum could overflow. In row i, the part then uses its own maximum
- * instead of r_i, and its own factor. A part with such a row is called mixed. It takes a slower
- * code path for all rows.
+ * If a logit exceeds r_i + 30, a sum could overflow. Therefore the part that contains the logit
+ * uses its own maximum instead of r_i, and its own factor, in row i. A part with such a row is
+ * called mixed. All rows of a mixed part take a slower code path.
  *
  * e, x times its factor, and the inputs of the matrix products are rounded to bfloat16. The sums
  * and both gradients are float32, losses double. Logits are summed over C, dx over the columns of

@@ -173,8 +173,8 @@ template <int N> struct KeptTile {
     int shift;
 
     // Draw the dropout mask of a tile whose rows are queries and whose columns are keys. In block n
-    // of 8 columns, lane 4g + t draws for the four keys in columns 8n + 4 (t/2) .. 8n + 4 (t/2) +
-    // 3, and for the query in row g if t is even, or in row g + 8 if t is odd.
+    // of 8 columns, lane 4g + t draws for the four keys from column 8n + 4 (t/2) on, and for the
+    // query in row g if t is even, or in row g + 8 if t is odd.
     DEV void by_rows(const Kept<true> &k, int query, int key)
     {
         int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;

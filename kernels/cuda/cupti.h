@@ -20,9 +20,9 @@
  * range was open. Therefore sgt_cupti_open must come before capturing. Kernels outside graphs have
  * no range.
  *
- * A process has one CUPTI. A second open is refused, and so is an open in a program that runs under
- * Nsight. All calls come from the thread that uses the device. Times are nanoseconds of
- * CLOCK_MONOTONIC, which CUPTI is told to use as its clock. */
+ * Only one client in a process can use CUPTI, so sgt_cupti_open fails if an sgt_cupti is already
+ * open, or if the program runs under Nsight. All calls come from the thread that uses the device.
+ * Times are nanoseconds of CLOCK_MONOTONIC, which CUPTI is told to use as its clock. */
 #ifndef SGT_CUPTI_H
 #define SGT_CUPTI_H
 

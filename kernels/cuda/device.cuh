@@ -191,8 +191,7 @@ template <> DEV float hi2<f16>(uint32_t v)
     return __half2float(__ushort_as_half((unsigned short)(v >> 16)));
 }
 
-/* ---- asynchronous copies from global to shared memory, 16 bytes at 16-byte aligned addresses
- * ---- */
+/* ---- asynchronous copies of 16 bytes from global to shared memory, 16-byte aligned ---- */
 
 /* Copy 16 bytes asynchronously:
  *   cp_async16        Start the copy. If `present` is false, zero the 16 bytes at `to` instead:
@@ -288,8 +287,7 @@ DEV void mma_tf32(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b
 namespace dev
 {
 
-/* ---- functions that call only the wrappers above, with the same source for device and host
- * ---- */
+/* ---- functions made of the wrappers above; device and host share their source ---- */
 
 /* Return, in every lane, the sum (warp_sum) or the maximum (warp_max) of v over the warp. The
  * values of the lanes are combined in a fixed order. All lanes must call this together. */

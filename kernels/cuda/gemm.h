@@ -1,5 +1,5 @@
-/* gemm.h: matrix products with cuBLASLt. Descriptors are created and algorithms are chosen once, at
- * set-up. A run enqueues one matrix product on a stream.
+/* gemm.h: matrix products with cuBLASLt. Descriptors are created and algorithms are chosen once, by
+ * sgt_cuda_gemm_plan. sgt_cuda_gemm_run enqueues one matrix product on a stream.
  *
  *     sgt_cuda_gemms *g;                     // the library and its workspace
  *     sgt_cuda_gemms_open(&g, &options, &err);

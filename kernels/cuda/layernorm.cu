@@ -197,8 +197,7 @@ constexpr int blocks_each(int chunks) { return chunks <= 3 ? 3 : 2; }
 constexpr int forward_blocks_each(int chunks) { return chunks <= 3 ? 4 : 3; }
 
 // The elements of a row that a lane holds. A row consists of chunks of 32 * V elements. Lane l
-// holds V elements of each chunk, which begin at index l * V of the chunk. Elements past column C
-// are 0.
+// holds V elements of each chunk, from index l * V of the chunk on. Elements past column C are 0.
 template <class T, int CHUNKS> struct Lane {
     static constexpr int V = PER16<T>;
     dev::Vec16 raw[CHUNKS];
@@ -263,7 +262,7 @@ __global__ void __launch_bounds__(ROW_WARPS * 32, forward_blocks_each(CHUNKS))
 }
 
 // The elements of a row of dout, x and dx that a lane holds: V elements of each chunk of 32 * V
-// elements, which begin at index lane * V of the chunk. Elements past column C are 0.
+// elements, from index lane * V of the chunk on. Elements past column C are 0.
 template <class T, int CHUNKS> struct Row {
     static constexpr int V = PER16<T>;
     dev::Vec16 dout[CHUNKS], x[CHUNKS], dx[CHUNKS];

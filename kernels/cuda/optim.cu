@@ -108,7 +108,7 @@ void sgt_cuda_spikes(sgt_cuda_stream s, sgt_cuda_control *c, sgt_outliers *o, do
     DEV_LAUNCH(spikes_kernel, dim3(1), dim3(32), 0, s, c, o, z);
 }
 
-// ---- updates: a thread processes four elements at a time, the last n % 4 one at a time ----
+// ---- updates: four elements at a time, the last n % 4 elements one at a time ----
 
 template <class T> struct Update {
     T *copy;
