@@ -1,19 +1,20 @@
-/* blocks.c: see blocks.h. Each set of a mix has its own store of blocks.
+/* blocks.c: see blocks.h. Each set has its own store of blocks.
  *
- * A store has slots for the blocks of 2 1/8 pools; block n goes into slot n mod capacity. Two pools
- * are the one that is being drawn from and the next one. The extra eighth keeps the disk busy while
- * a cursor waits for the last blocks of the next pool. A cursor starts reads of further blocks in
- * each fetch, whichever cursor will need them. Blocks are read in ascending order, under the
- * store's lock:
+ * A store has slots for the blocks of 2 1/8 pools; block n goes into slot n mod capacity. Two of
+ * these pools are the one from which rows are drawn and the one after it. The extra eighth keeps
+ * the disk busy while a cursor waits for the last blocks of the next pool. In each fetch, a cursor
+ * starts reads of further blocks, no matter which cursor will need them. Blocks are read in
+ * ascending order, under the store's lock:
  *
  *     landed <= asked <= begin + capacity
  *
- * Reads of blocks below `landed` have ended, perhaps in failure. Blocks `landed` ... `asked` - 1
- * are being read, at most DEPTH of them at once. A block stays in its slot until a later block is
- * read into the same slot. `begin` is the lowest block that must stay. Usually it is the first
- * block of the last fetch's pool, which leaves room to read the next pool. Cursors move to the next
- * pool at different times. So blocks of the previous pool are replaced one by one, and a cursor
- * that still needs a replaced block reads its window separately. */
+ * The reads of blocks below `landed` have ended, perhaps in failure. Blocks landed ... asked-1 are
+ * being read, at most DEPTH of them at once. A block stays in its slot until a later block is read
+ * into that slot. `begin` is the lowest block that must stay in its slot. Usually it is the first
+ * block of the pool that the last fetch needed, so that there is room to read the next pool.
+ * Cursors move to the next pool at different times. Therefore, blocks of the previous pool are
+ * replaced one by one, and a cursor that still needs a replaced block reads its window
+ * separately. */
 #include "loader/read/blocks.h"
 
 #include <assert.h>
@@ -26,17 +27,18 @@
 #include "loader/base/memory.h"
 #include "loader/rows/rows.h"
 
-#define DEPTH 32u /* blocks in flight: 8 MiB */
+#define DEPTH 32u /* maximum number of blocks that are being read at the same time: 8 MiB */
 #define PARTS 4u  /* maximum number of extents per block */
-/* number of bytes at the beginning of a window that are prefetched by software. While these bytes
- * are copied, the hardware prefetcher loads the rest of the window */
+/* number of bytes at the beginning of a window that are prefetched into the CPU caches by
+ * instructions. While these bytes are copied, the hardware prefetcher loads the rest of the
+ * window */
 #define EXPECTED ((size_t)512)
 #define NONE UINT64_MAX
 
 typedef struct block {
     uint64_t number; /* index of the block in this slot; NONE: the slot is empty */
-    /* number of extents that the block consists of, each of which is one read; 0: the block could
-     * not be read, or consists of more than PARTS extents */
+    /* number of extents of the block, each of which takes one read; 0: the block could not be read,
+     * or has more than PARTS extents */
     uint32_t parts;
     sgt_extent extents[PARTS];
     sgt_ring_read reads[PARTS];
@@ -47,21 +49,21 @@ typedef struct store {
     const sgt_sampler *sampler;
     const sgt_rings *rings;
     pid_t pid;
-    size_t room; /* bytes of memory per block */
+    size_t room; /* bytes of memory for one block */
     uint64_t per_pool, capacity;
     sgt_arena arena;
     sgt_ring *ring;
     block *blocks; /* (capacity) */
     sgt_sampler_memo memo;
-    /* protects the fields below, and also `blocks`, `ring` and `memo` */
+    /* protects the fields below, as well as `blocks`, `ring` and `memo` */
     pthread_mutex_t lock;
-    /* Indices of blocks. landed: lowest block whose reads may not have ended; asked: block whose
-     * reads are started next; begin: lowest block that must stay in its slot (NONE until the first
-     * fetch) */
+    /* Indices of blocks. landed: lowest block whose reads may not have ended; asked: next block to
+     * read; begin: lowest block that must stay in its slot, or NONE until the store first begins to
+     * read */
     uint64_t landed, asked, begin;
-    /* NONE if the store could serve the last fetch. Otherwise the index of the first block in the
-     * pool that this fetch needed. If the next fetch needs the same pool, the store moves to that
-     * pool */
+    /* NONE if the last fetch found its blocks in the store. Otherwise, the index of the first block
+     * of the pool that this fetch needed. If the next fetch needs the same pool, the store moves to
+     * that pool */
     uint64_t stray;
 } store;
 
@@ -70,7 +72,7 @@ struct sgt_blocks {
     store stores[SGT_BLOCKS_SETS];
 };
 
-/* Return whether the window belongs to the store's set. */
+/* Return 1 if window *w is in a shard of the store's set, otherwise 0. */
 static int owns(const store *s, const sgt_window *w)
 {
     return w->shard - s->sampler->first < s->sampler->shards;
@@ -80,7 +82,7 @@ static block *block_at(const store *s, uint64_t number) { return &s->blocks[numb
 
 /* ---- reading ---- */
 
-/* Start reading block `asked`. */
+/* Start to read the block with index s->asked, and advance s->asked. */
 static void ask_block(store *s)
 {
     block *b = block_at(s, s->asked);
@@ -102,8 +104,9 @@ static void ask_block(store *s)
     }
 }
 
-/* Wait until block s->landed has been read, and advance s->landed. Ignore a read error here: a
- * caller that needs a window of this block will read that window itself and get the error. */
+/* Wait until the reads of block s->landed have ended, and advance s->landed. Ignore a read error
+ * here: a caller that needs a window of this block reads the window itself, and gets the error
+ * then. */
 static void land(store *s)
 {
     block *b = block_at(s, s->landed++);
@@ -116,37 +119,37 @@ static int has_arrived(const store *s)
     return s->landed < s->asked && !sgt_ring_pending(b->reads, b->parts);
 }
 
-/* Collect the blocks that have arrived. Then start reading further blocks until the store or the
- * ring is full. */
+/* Advance s->landed past the blocks that have been read. After that, start to read further blocks,
+ * until no slot is free or DEPTH blocks are being read. */
 static void keep_reading(store *s)
 {
     sgt_ring_submit(s->ring);
     while (has_arrived(s)) land(s);
-    /* Besides the limit DEPTH, allow at most `capacity` blocks in flight. Without this limit, a
-     * block could be read into a slot whose previous block is still being read, because `begin` can
-     * advance past `landed`. */
+    /* At most DEPTH blocks are read at the same time, and also at most `capacity`. Without the
+     * second limit, a block could be read into a slot whose previous block is still being read,
+     * because `begin` can advance past `landed`. */
     uint64_t most = s->capacity < DEPTH ? s->capacity : DEPTH;
     while (s->asked < s->begin + s->capacity && s->asked - s->landed < most) ask_block(s);
     sgt_ring_submit(s->ring);
 }
 
-/* Wait for all reads in flight, then make `to` the next block to read. */
+/* Wait for all reads that have been started, and make block `to` the next block to read. */
 static void jump(store *s, uint64_t to)
 {
     while (s->landed < s->asked) land(s);
     s->landed = s->asked = s->begin = to;
 }
 
-/* Prepare the store for a fetch of windows in blocks `low` ... `high`. If the store has these
- * blocks or will read them soon, move `begin` forward if necessary, and return 1. Return 0 if the
- * caller must read the windows itself: the store has read nothing yet, the blocks are too far
- * ahead, or they have been replaced.
+/* Prepare the store for a fetch of windows in blocks `low` ... `high`. Return 1 if the store has
+ * these blocks or will read them soon; for this, move `begin` forward if necessary. Return 0 if the
+ * caller must read the windows itself, because the store has read nothing yet, because the blocks
+ * are too far ahead, or because later blocks have replaced them.
  *
- * If the previous fetch also got 0 for the same pool, the run has probably moved to that pool
- * permanently. In that case, jump to that pool and return 1. */
+ * If the previous fetch needed the same pool and also got 0, the run has probably moved to that
+ * pool permanently. In this case, jump to that pool and return 1. */
 static int steer(store *s, uint64_t low, uint64_t high)
 {
-    /* the pool's first block */
+    /* first block of the pool that contains block `low` */
     uint64_t pool = low - low % sgt_sampler_blocks(s->sampler) % s->per_pool;
     int dropped = high < s->asked && block_at(s, high)->number != high;
     if (s->begin == NONE || pool > s->begin + s->capacity || dropped) {
@@ -183,7 +186,7 @@ static int open_store(store *s, sgt_rings *rings, const sgt_set *set, const sgt_
 
 static void close_store(store *s)
 {
-    /* keep the arena mapped if the kernel may still write into it */
+    /* if the ring has failed, the kernel may still write into the arena, so leave it mapped */
     if (sgt_ring_close(s->ring) == 0) sgt_arena_unmap(&s->arena);
     free(s->blocks);
     pthread_mutex_destroy(&s->lock);
@@ -220,8 +223,8 @@ void sgt_blocks_close(sgt_blocks *b)
 
 /* ---- fetching ---- */
 
-/* Return the address of a window's tokens in its block, or NULL if the store does not have the
- * block. */
+/* Return the address of the tokens of window *w in its block, or NULL if the store does not have
+ * this block. */
 static const void *find(const store *s, const sgt_window *w)
 {
     const block *b = block_at(s, w->block);
@@ -234,8 +237,8 @@ static const void *find(const store *s, const sgt_window *w)
     return NULL;
 }
 
-/* For each window i that belongs to this store's set and whose block is stored, copy the window to
- * memory + i * room, and set tokens[i] to the address of the copy. */
+/* For each window i that belongs to the set of this store and whose block is in memory, copy the
+ * window to memory + i * room, and set tokens[i] to the address of the copy. */
 static void fetch_from(store *s, const sgt_window *windows, uint32_t n, uint64_t low, uint64_t high,
                        char *memory, size_t room, const void **tokens)
 {
@@ -264,8 +267,8 @@ void sgt_blocks_fetch(sgt_blocks *b, const sgt_window *windows, uint32_t n, char
             if (windows[i].block < low) low = windows[i].block;
             if (windows[i].block > high) high = windows[i].block;
         }
-        /* Skip the store in a child after fork: the ring belongs to the parent, and the lock may
-         * have been held by a thread that does not exist in the child. */
+        /* Skip the store if this is a child process after fork: the ring belongs to the parent, and
+         * the lock may have been held by a thread that does not exist in the child. */
         if (low > high || s->pid != getpid()) continue;
         pthread_mutex_lock(&s->lock);
         fetch_from(s, windows, n, low, high, memory, room, tokens);

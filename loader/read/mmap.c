@@ -1,24 +1,24 @@
-/* mmap.c: the reader that maps each shard's file once, completely. The pages that it reads stay in
- * the page cache, which all processes share.
+/* mmap.c: the reader that maps each shard's file into memory as a whole. The pages that it reads
+ * stay in the page cache, which all processes share.
  *
- * Random windows need two kinds of advice to the kernel. MADV_RANDOM turns off readahead: with
- * readahead, a page fault would read megabytes although a window needs only two kilobytes.
- * MADV_WILLNEED starts reading all windows of the coming batches at once and without waiting,
- * whereas page faults would read them one after another. (Prefetching the first cache line of
- * coming windows, too, made batches slower when the set was in the page cache.)
+ * Windows at random positions need two kinds of advice to the kernel. MADV_RANDOM turns off
+ * readahead: with readahead, a page fault would read megabytes although a window needs only two
+ * kilobytes. MADV_WILLNEED starts to read all windows of the next batches at once, without waiting,
+ * whereas page faults would read them one after another. (Also prefetching the first cache line of
+ * these windows made batches slower when the set was in the page cache.)
  *
- * When the first cursor is opened, pages that are already in the page cache are prefaulted. The
- * first access to an unmapped page is a fault even if the page is cached, and such faults would
- * otherwise take most of the first epoch's time. Prefaulting these pages reads nothing from the
- * disk, and takes memory only for page tables (0.2 % of the set's size). All other pages are mapped
- * by faults.
+ * When the first cursor is opened, pages that are already in the page cache are prefaulted.
+ * Otherwise the first access to each page would be a fault even though the page is cached, and such
+ * faults would take most of the time of the first epoch. Prefaulting these pages reads nothing from
+ * the disk, and takes memory only for page tables (0.2 % of the set's size). All other pages are
+ * mapped by faults.
  *
- * A file may change while it is mapped. The kernel cannot load a page if the file was cut short or
- * the disk failed. The handler of SIGBUS that sgt_loader_guard_sigbus (sgt_loader.h) installs then
+ * A file may change while it is mapped. If it is cut short or its disk fails, the kernel cannot
+ * load a page and sends SIGBUS. The handler that sgt_loader_guard_sigbus (sgt_loader.h) installs
  * maps zeros there and marks the map as torn. `verify` checks this mark after the tokens have been
- * copied. The handler runs in the thread that reads. It finds the reader by a thread-local
- * variable, which is set from fetch to verify. This variable and the handler are the library's only
- * global state. */
+ * copied. The handler runs in the thread that reads. It finds the reader through a thread-local
+ * variable, which is set by fetch and cleared by verify. This variable and the handler are the only
+ * global state of the readers. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -40,77 +40,79 @@
 
 /* number of windows that batch.c announces before it fetches them. The kernel is asked to read each
  * announced window at once, so this is also the maximum number of reads in flight. A higher number
- * did not make the measured disk faster */
+ * did not make the disk that we measured faster */
 #define AHEAD 128
-/* number of batches between checks of whether a cursor's thread still causes disk reads (see
+/* number of batches between checks of whether the cursor's thread still causes disk reads (see
  * cursor.advising) */
 #define LOOK_BATCHES 8
-/* files are prefaulted in ranges of this size in bytes; a range is prefaulted only if it is in the
- * page cache */
+/* size in bytes of the ranges in which files are prefaulted; a range is prefaulted only if it is in
+ * the page cache */
 #define PIECE ((size_t)2 << 20)
-#define AROUND 16 /* pages that one fault maps */
-/* maximum time in seconds for prefaulting when the first cursor is opened. One idle core maps about
- * 5 GB of cached pages in this time */
+#define AROUND 16 /* number of pages that the kernel maps in one page fault */
+/* maximum time in seconds for prefaulting when the first cursor is opened. In this time, an idle
+ * core maps about 5 GB of cached pages */
 #define MAP_S .25
-/* alignment and minimum size in bytes of the ranges passed to madvise if the sampling is `block`. A
- * range may be larger than a window, because the neighbouring windows of the block will be needed
- * soon, too */
+/* alignment and minimum size in bytes of the ranges passed to madvise if the sampling is `block`.
+ * Such a range may be larger than a window, because the neighbouring windows of the block will be
+ * needed soon, too */
 #define CHUNK ((uintptr_t)1 << 16)
 
 typedef struct map {
     char *base;
     size_t size;
-    const char *tokens; /* address of the shard's first token */
-    /* atomic: 1 + the lowest file offset that could not be read; 0: no read has failed */
+    const char *tokens; /* address in memory of the first token of the shard */
+    /* 1 + the lowest file offset that could not be read (atomic); 0: no read has failed */
     uint64_t torn;
 } map;
 
 typedef struct reader {
     const sgt_set *set;
-    /* atomic. 1: prefaulting (map_ahead) has begun or is done; 0: it has not begun */
+    /* 1: prefaulting (map_ahead) has begun or is done; 0: it has not begun. Atomic */
     int begun;
-    uint64_t mapped; /* atomic: number of bytes that map_ahead has prefaulted */
+    uint64_t mapped; /* number of bytes that map_ahead has prefaulted (atomic) */
     int random;      /* windows come in random order */
     uintptr_t page;  /* bytes */
-    /* alignment in bytes of the ranges passed to madvise: the page size, or CHUNK if the sampling
-     * is `block` */
+    /* alignment in bytes of the ranges passed to madvise: CHUNK if the sampling is `block`,
+     * otherwise the page size */
     uintptr_t unit;
-    /* the map of each shard's file (set->count elements); its `size` is 0 as long as the file is
-     * not mapped */
+    /* the map of each shard's file (set->count elements); `size` is 0 if the file is not mapped */
     map maps[];
 } reader;
 
 typedef struct cursor {
     reader *r;
-    /* 1: call madvise for the pages of each announced window, so that the kernel reads them. If the
-     * set is in the page cache, these calls are useless and double the time that a batch takes.
-     * Therefore, the flag is cleared when the kernel's counters show that this thread no longer
-     * causes disk reads, and set again when they show that it does */
+    /* 1: call madvise for the pages of each announced window, so that the kernel reads them; 0: do
+     * not call it. If the set is in the page cache, these calls are useless and double the time
+     * that a batch takes. Therefore, the flag is cleared when the kernel's counters show that this
+     * thread no longer causes disk reads, and set again when they show that it does */
     int advising;
     unsigned batches; /* number of batches since the kernel's counters were last checked */
-    /* number of fetches that have been announced by calls to `expect` but not made yet */
+    /* number of fetches that have been announced (by calls of `expect`) but not made yet */
     unsigned told;
-    /* thread whose counters were last checked; the cursor may later move to another thread */
+    /* thread whose counters were checked last; a different thread may use the cursor later */
     pthread_t thread;
-    /* value of the thread's counters at the last check: major page faults plus disk blocks read,
-     * including those read because of madvise */
+    /* value of the kernel's counters for that thread at the last check: major page faults plus disk
+     * blocks read, including blocks read because of madvise */
     long reads;
 } cursor;
 
 /* ---- the handler of SIGBUS ---- */
 
 static struct {
-    int ready; /* atomic: 1 once `before` is valid. Set while `lock` is held */
-    /* the handler that was installed before this one; it receives each SIGBUS outside the maps */
+    int ready; /* 1 once `before` is valid (atomic). It is changed only while `lock` is held */
+    /* the handler that was installed before this one; it receives each SIGBUS at an address outside
+     * the maps */
     struct sigaction before;
     pthread_mutex_t lock;
 } guard = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The reader whose maps this thread is reading; NULL: none. The TLS model initial-exec is required
- * in a signal handler: it ensures that accessing the variable never allocates memory. */
+/* The reader whose maps this thread is reading; NULL: none. The variable is used in a signal
+ * handler, which must not allocate memory. The TLS model initial-exec ensures that an access to the
+ * variable never does. */
 static _Thread_local reader *reading __attribute__((tls_model("initial-exec")));
 
-/* Record that byte `at` of the map could not be read, unless a lower offset is already recorded. */
+/* Record that byte `at` of the map could not be read, unless a lower offset has already been
+ * recorded. */
 static void tear(map *m, uint64_t at)
 {
     uint64_t *torn = &m->torn, before = __atomic_load_n(torn, __ATOMIC_SEQ_CST);
@@ -120,22 +122,23 @@ static void tear(map *m, uint64_t at)
             break;
 }
 
-/* Replace the map's pages from address `at` to its end by zeros, so that further reads do not
- * fault. Mark the map as torn first: as soon as the zeros are mapped, other threads read them
- * without a fault and rely on the mark. */
+/* Replace the pages of the map from address `at` to the end of the map with zeros, so that further
+ * reads cause no fault. Mark the map as torn before that: as soon as the zeros are mapped, other
+ * threads read them without a fault and need the mark. Return 1, or 0 if the zeros cannot be
+ * mapped. */
 static int mend(map *m, uintptr_t at, uintptr_t page)
 {
     uintptr_t from = at & ~(page - 1), end = (uintptr_t)m->base + m->size;
     tear(m, from - (uintptr_t)m->base);
     end = (end + page - 1) & ~(page - 1);
-    /* make the system call directly, which is safe in a signal handler. Also, the thread sanitizer
-     * would treat mmap() as a write */
+    /* Make the system call directly, which is safe in a signal handler. In addition, the thread
+     * sanitizer would treat a call of mmap() as a write */
     return syscall(SYS_mmap, from, end - from, PROT_READ,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != -1;
 }
 
-/* If the address `at` is in a map that this thread is reading, map zeros there and return 1, so
- * that the thread can continue. Otherwise return 0. */
+/* If the address `at` is in a map of the reader that this thread uses, map zeros there and return
+ * 1, so that the thread can continue. Otherwise return 0. */
 static int mended(uintptr_t at)
 {
     reader *r = reading;
@@ -145,17 +148,17 @@ static int mended(uintptr_t at)
     return 0;
 }
 
-/* Pass the signal on to the handler that was installed before this one. If there was none, take the
- * default action. */
+/* Pass the signal to the handler that was installed before this one. If there was none, take the
+ * default action. `faulted` is 1 if an access to memory caused the signal, 0 if not. */
 static void pass_on(int number, siginfo_t *info, void *context, int faulted)
 {
     const struct sigaction to = guard.before, none = {.sa_handler = SIG_DFL};
     int called = to.sa_flags & SA_SIGINFO || (to.sa_handler != SIG_DFL && to.sa_handler != SIG_IGN);
     if (!called && to.sa_handler == SIG_IGN && !faulted) return;
     if (!called || to.sa_flags & (int)SA_RESETHAND) sigaction(SIGBUS, &none, NULL);
-    /* If no handler took the signal, let the default action end the process. After a fault,
-     * returning is enough: the access is repeated and faults again. A signal that a process sent
-     * does not repeat, so raise it again. */
+    /* If there is no previous handler, let the default action kill the process. If an access to
+     * memory caused the signal, it is enough to return: the access is repeated and causes the
+     * signal again. A signal that a process sent does not repeat, so raise it again. */
     if (!called && !faulted) raise(number);
     if (called && to.sa_flags & SA_SIGINFO) to.sa_sigaction(number, info, context);
     else if (called) to.sa_handler(number);
@@ -166,8 +169,8 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
     const int error = errno;
     /* pairs with the release store of `ready` in sgt_loader_guard_sigbus */
     (void)__atomic_load_n(&guard.ready, __ATOMIC_ACQUIRE);
-    /* 1: an access to memory caused the signal; 0: a process sent it, or it only warns of a memory
-     * error in a page that has not been accessed yet (BUS_MCEERR_AO) */
+    /* 1: an access to memory caused the signal; 0: a process sent the signal, or it only warns of a
+     * memory error in a page that has not been accessed yet (BUS_MCEERR_AO) */
     int faulted = info->si_code > 0 && info->si_code != BUS_MCEERR_AO;
     if (!faulted || !mended((uintptr_t)info->si_addr)) pass_on(number, info, context, faulted);
     errno = error;
@@ -178,8 +181,8 @@ int sgt_loader_guard_sigbus(sgt_error *err)
     int rc = SGT_OK;
     pthread_mutex_lock(&guard.lock);
     if (!guard.ready && (rc = sigaction(SIGBUS, NULL, &guard.before)) == 0) {
-        /* keep the signal mask and the flags of the previous handler, so that it runs under the
-         * same conditions as before */
+        /* Start from the signal mask and the flags of the previous handler, so that it runs under
+         * the same conditions as before */
         struct sigaction ours = guard.before;
         ours.sa_sigaction = on_sigbus;
         ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (ours.sa_flags & (int)(SA_NODEFER | SA_RESTART));
@@ -222,7 +225,7 @@ static int map_shard(reader *r, uint32_t shard, sgt_error *err)
     if (rc < 0) return rc;
     r->maps[shard] = (map){.base = base, .size = (size_t)size};
     r->maps[shard].tokens = (const char *)base + h->head.data;
-    /* ignore errors: without this madvise, reading is slower but correct */
+    /* ignore errors: if this madvise fails, reading is slower but still correct */
     madvise(base, (size_t)size, r->random ? MADV_RANDOM : MADV_SEQUENTIAL);
     return SGT_OK;
 }
@@ -248,25 +251,26 @@ static int open_reader(void **out, const char **remark, const sgt_set *set,
     return SGT_OK;
 }
 
-/* ---- mapping ahead ---- */
+/* ---- prefaulting ---- */
 
-/* Prefault the pages of from[bytes] that are in the page cache, so that later accesses cause no
- * page faults. When one cached page is populated, the kernel also maps the cached pages around it,
- * by default an aligned group of 16. Therefore, populate only one page per group, because this is
- * faster than populating every page. If a kernel maps smaller groups, the other pages are mapped by
- * faults later. Return 0 if the kernel does not support MADV_POPULATE_READ. */
+/* Prefault those pages of the `bytes` bytes at `from` that are in the page cache, so that later
+ * accesses to them cause no page faults. When the kernel populates a cached page, it also maps the
+ * cached pages around it, by default those of an aligned group of 16. Therefore, populate only one
+ * page of each group, which is faster than populating every page. If a kernel maps smaller groups,
+ * the other pages are mapped by faults later. Return 0 if the kernel does not support
+ * MADV_POPULATE_READ, otherwise 1. */
 static int map_piece(uintptr_t page, char *from, size_t bytes)
 {
     uintptr_t around = AROUND * page, at = (uintptr_t)from, end = at + bytes;
     for (; at < end; at = (at | (around - 1)) + 1)
-        /* EINVAL means that the kernel is too old. Other errors concern only this group of pages:
-         * the file was cut short, or memory is low */
+        /* EINVAL means that the kernel is too old. Any other error concerns only this group of
+         * pages, for example because the file was cut short or memory is low */
         if (madvise((void *)at, page, MADV_POPULATE_READ) < 0) return errno != EINVAL;
     return 1;
 }
 
-/* Prefault the cached pages of all shards, for at most MAP_S seconds, but only if the entire set
- * fits into the available memory. Does nothing after the first call. */
+/* Prefault the cached pages of all shards, but for at most MAP_S seconds, and only if the entire
+ * set fits into the available memory. Only the first call for a reader does anything. */
 static void map_ahead(reader *r)
 {
     const double end = sgt_now() + MAP_S;
@@ -304,11 +308,11 @@ static int open_cursor(void **out, void *p, sgt_error *err)
 
 /* ---- files cut short ---- */
 
-/* Fail if a window extends beyond the first byte that could not be read. (Windows before that byte
- * are intact, so a stream can still deliver batches of such windows, even after a prefetch thread
- * has reached the missing bytes.) If a file was cut short in the middle of a page, reading the rest
- * of that page raises no signal but returns zeros. Therefore, if a window ends in id 0, also check
- * whether the file has become shorter. */
+/* Return an error if a window extends beyond the first byte that could not be read. (Windows before
+ * that byte are intact, so a stream can still deliver batches of such windows, even after a
+ * prefetch thread has reached the missing bytes.) If a file was cut short in the middle of a page,
+ * reading the rest of that page causes no signal but returns zeros. Therefore, if a window ends in
+ * id 0, also check whether the file has become shorter. */
 static int verify(void *p, const sgt_window *windows, uint32_t n, const void **tokens,
                   sgt_error *err)
 {
@@ -326,7 +330,8 @@ static int verify(void *p, const sgt_window *windows, uint32_t n, const void **t
         if (torn && torn <= h->head.data + width * (w->offset + w->tokens))
             rc = sgt_set_fail_read(h, torn - 1, err);
     }
-    __atomic_store_n(&reading, NULL, __ATOMIC_RELEASE); /* after the reads of tokens above */
+    /* this store must come after the reads of the tokens */
+    __atomic_store_n(&reading, NULL, __ATOMIC_RELEASE);
     return rc;
 }
 
@@ -339,16 +344,16 @@ static void check_reads(cursor *c)
     c->batches = 0;
     if (getrusage(RUSAGE_THREAD, &used) < 0) return;
     /* The kernel counts reads separately for each thread. If a different thread used the cursor
-     * last, c->reads is from that thread's counters and must not be compared with this thread's. In
-     * that case, only store the new value. */
+     * last, c->reads comes from the counters of that thread and must not be compared with those of
+     * this thread. In that case, only store the new value. */
     if (pthread_equal(c->thread, pthread_self()))
         c->advising = used.ru_majflt + used.ru_inblock != c->reads;
     c->thread = pthread_self();
     c->reads = used.ru_majflt + used.ru_inblock;
 }
 
-/* If c->advising is 1, call madvise for all pages (or chunks) that these windows touch, so that the
- * kernel reads them. */
+/* If c->advising is 1, call madvise for all pages (or chunks) that contain a part of these windows,
+ * so that the kernel reads them. */
 static void advise_all(cursor *c, const sgt_window *windows, uint32_t n)
 {
     for (uint32_t i = 0; i < n && c->advising; i++) {
@@ -379,8 +384,8 @@ static int fetch(void *p, const sgt_window *windows, uint32_t n, const void **to
     reading = c->r;
     check_reads(c);
     if (c->told) c->told--;
-    /* These windows were not announced, so no read of them has begun. Request all their pages now,
-     * before page faults would read them one by one. */
+    /* These windows were not announced, so the kernel has not begun to read them. Request all their
+     * pages now, because page faults would read them one by one. */
     else advise_all(c, windows, n);
     for (uint32_t i = 0; i < n; i++)
         tokens[i] = c->r->maps[windows[i].shard].tokens + c->r->set->width * windows[i].offset;

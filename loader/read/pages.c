@@ -7,19 +7,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Two ways to find out whether pages are cached: cachestat (Linux 6.5) counts them without mapping
- * the file; on older kernels, mincore examines a mapping. Both are reliable only for users who own
- * the file or may write to it. For other users, cachestat fails, and mincore reports every page as
- * cached. */
-/* number of the system call cachestat on every architecture, for headers older than the kernel */
+/* There are two ways to find out whether pages are cached. The system call cachestat (Linux 6.5)
+ * counts them without mapping the file; on older kernels, mincore examines a mapping of it. Both
+ * are reliable only if the user owns the file or may write to it. For other users, cachestat fails,
+ * and mincore reports every page as cached. */
+/* number of the system call cachestat, the same on every architecture; defined here because kernel
+ * headers may be older than the kernel */
 #define CACHESTAT 451
 #define MOST_PAGES 512u
 
 static int by_cachestat(int fd, uint64_t at, size_t bytes, uint64_t pages)
 {
-    /* range: offset and length in bytes; counts: the fields of struct cachestat. counts[0] is the
-     * number of cached pages; the others, which are not used, count dirty, written-back, evicted
-     * and recently evicted pages */
+    /* range: offset and length in bytes. counts: the five fields of struct cachestat, of which only
+     * counts[0], the number of cached pages, is used. The others are the numbers of dirty,
+     * written-back, evicted and recently evicted pages */
     uint64_t range[2] = {at, bytes}, counts[5] = {0};
     if (syscall(CACHESTAT, fd, range, counts, 0) < 0) return -1;
     return counts[0] >= pages;
@@ -42,7 +43,7 @@ int sgt_resident(int fd, uint64_t at, size_t bytes)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), before = at % page,
              pages = (before + bytes + page - 1) / page;
-    at -= before; /* mmap needs an offset that is a multiple of the page size */
+    at -= before; /* mmap requires an offset that is a multiple of the page size */
     bytes += (size_t)before;
     int all = by_cachestat(fd, at, bytes, pages);
     return all >= 0 ? all : by_mincore(fd, at, bytes, pages);

@@ -1,9 +1,9 @@
-/* preload.c: the reader that keeps the entire set in memory, in one block of huge pages. Threads
- * fill this memory when the reader is opened, so fetches cannot fail later. Ids are checked while
- * they are read, so that an invalid id is reported before a run begins.
+/* preload.c: the reader that keeps the entire set in memory, in a single block of huge pages.
+ * Threads fill this memory when the reader is opened, so later fetches cannot fail. Ids are checked
+ * while they are read, so that an invalid id is reported before a run begins.
  *
- * The copy of a shard's file, including its header, starts at a multiple of PAGE in memory. As a
- * result, bytes that are aligned in the file are also aligned in memory, which reads with O_DIRECT
+ * The copy of each shard's file, including its header, begins at a multiple of PAGE in memory. As a
+ * result, bytes that are aligned in the file are also aligned in memory, as reads with O_DIRECT
  * require. */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,31 +19,34 @@
 #include "loader/read/reader.h"
 #include "loader/rows/rows.h"
 
-/* alignment of copies and of direct reads in bytes, enough for every file system */
+/* alignment in bytes of the copies in memory and of reads with O_DIRECT; it is enough for every
+ * file system */
 #define PAGE ((size_t)4096)
 #define READ_BYTES ((size_t)1 << 20) /* bytes per read */
-#define THREADS 16 /* number of threads that read, in addition to the calling thread */
-/* A thread checks after every LOOK_PIECES-th piece whether there is still enough free memory */
+#define THREADS 16 /* maximum number of threads that read, in addition to the calling thread */
+/* number of pieces between checks of whether there is still enough free memory: before each piece
+ * whose index is a multiple of this, the thread that reads the piece checks */
 #define LOOK_PIECES 64
 
-/* A reader. Its memory is filled by several threads. The shards' files are divided into pieces of
- * READ_BYTES bytes, which are numbered across all shards; a thread that has finished a piece takes
+/* A reader. Several threads fill its memory. For this, the shards' files are divided into pieces of
+ * READ_BYTES bytes, which are numbered across all shards. A thread that has finished a piece takes
  * the next one. */
 typedef struct reader {
     const sgt_set *set;
     /* the loader's options; valid only while the reader is being opened */
     const sgt_loader_options *o;
-    uint64_t bytes; /* size in bytes of one in-memory copy of the data set */
-    /* maximum memory in bytes for the copies of the set in all processes on this machine together
-     * (see find_all) */
+    uint64_t bytes; /* size in bytes of one copy of the data set in memory */
+    /* maximum size in bytes of the copies in all processes on this machine together (see
+     * find_all) */
     uint64_t all;
     sgt_arena arena;
-    /* pieces: number of pieces into which the files are divided for reading; next: index of the
-     * next piece that a thread will take (atomic) */
+    /* pieces: number of pieces in all files; next: index of the next piece that a thread will take
+     * (atomic) */
     uint64_t pieces, next;
-    /* atomic: lowest index of a piece that could not be read; UINT64_MAX: none */
+    /* lowest index of a piece that could not be read (atomic); UINT64_MAX: none */
     uint64_t failed;
-    char *tokens[]; /* address in the arena of each shard's first token (set->count elements) */
+    /* address in the arena of the first token of each shard (set->count elements) */
+    char *tokens[];
 } reader;
 
 static void close_reader(void *p)
@@ -57,14 +60,14 @@ static void close_reader(void *p)
 
 static size_t round_up(uint64_t bytes) { return (size_t)(bytes + PAGE - 1) / PAGE * PAGE; }
 
-/* Return the memory in bytes for the copy of a shard's file. It is a multiple of PAGE, because a
- * direct read of the file's end fills an entire page. */
+/* Return the bytes of memory for the copy of a shard's file. This is a multiple of PAGE, because a
+ * read with O_DIRECT at the end of the file may write an entire page. */
 static uint64_t image_size(const sgt_set_shard *h) { return round_up(sgt_shard_bytes(&h->head)); }
 
-/* Read `bytes` bytes of a shard, from offset `at`, to `to`. If they are in the page cache, read
- * them from there, which is faster. Otherwise use O_DIRECT, which saves a copy and evicts nothing
- * from the page cache. If the kernel refuses a direct read, for example after a short read has left
- * an unaligned offset, continue through the page cache. */
+/* Read `bytes` bytes of a shard, from offset `at` of its file, to `to`. If these bytes are in the
+ * page cache, read them from there, which is faster. Otherwise use O_DIRECT, which saves a copy and
+ * evicts nothing from the page cache. If the kernel refuses to read with O_DIRECT, for example
+ * because a short read has left an unaligned offset, continue through the page cache. */
 static int read_bytes(int fd, char *to, size_t bytes, uint64_t at, const sgt_set_shard *h,
                       sgt_error *err)
 {
@@ -80,11 +83,11 @@ static int read_bytes(int fd, char *to, size_t bytes, uint64_t at, const sgt_set
     return SGT_OK;
 }
 
-/* Return the number of bytes that all processes together may use for their copies: the memory that
+/* Return the number of bytes that the copies of all processes together may take: the memory that
  * was free before any process began to copy. If the caller knows this number, it is o->available.
  * Otherwise it must be estimated, because other processes may already have filled part of their
- * copies. The estimate adds the anonymous memory of these processes to the memory that is free now.
- * If the processes cannot be found, the total memory is returned. */
+ * copies. The estimate is the memory that is free now, plus the anonymous memory of these
+ * processes. If the processes cannot be found, return the total memory. */
 static uint64_t find_all(const sgt_loader_options *o)
 {
     sgt_memory m;
@@ -95,18 +98,18 @@ static uint64_t find_all(const sgt_loader_options *o)
     return filled < m.total - m.available ? m.available + filled : m.total;
 }
 
-/* Check that the copies of all processes together fit into r->all, and that the free memory
- * suffices for the rest of this process's copy (`filled` bytes of it are filled already). The check
- * is repeated while the copy is being filled, because the kernel grants memory that it does not
- * have, and kills a process when it writes to that memory. */
+/* Check that the copies of all processes together fit into r->all, and that the free memory is
+ * enough for the rest of this process's copy, of which `filled` bytes are filled already. The check
+ * is repeated while the copy is filled, because the kernel lets a process allocate more memory than
+ * there is, and kills a process when it writes to such memory. */
 static int check_memory(const reader *r, uint64_t filled, sgt_error *err)
 {
     const sgt_loader_options *o = r->o;
     char each[64] = "";
     sgt_memory m;
     sgt_memory_look(&m, NULL);
-    /* If o->copies is 0 (unknown), `fits` is always 1, and only the free-memory check below limits
-     * the copy. */
+    /* If o->copies is 0 (unknown), `fits` is always 1, so only the next line, which checks the free
+     * memory, limits the copy. */
     int fits = (double)r->bytes * o->copies <= (double)r->all;
     if (fits && (r->bytes <= filled || r->bytes - filled <= m.available)) return SGT_OK;
     if (o->copies > 1) snprintf(each, sizeof each, " in each of %" PRIu32 " processes", o->copies);
@@ -127,7 +130,7 @@ static uint64_t count_pieces(const sgt_set_shard *h)
 static int read_piece(const reader *r, uint64_t number, sgt_error *err)
 {
     const sgt_set_shard *h = r->set->shards;
-    uint64_t n = number; /* index of the piece within its shard */
+    uint64_t n = number; /* index of the piece in its shard */
     for (; n >= count_pieces(h); h++) n -= count_pieces(h);
     uint32_t shard = (uint32_t)(h - r->set->shards);
     uint64_t data = h->head.data, size = sgt_shard_bytes(&h->head);
@@ -148,10 +151,10 @@ static int read_piece(const reader *r, uint64_t number, sgt_error *err)
                             sgt_id_at(ids, width, bad), r->set->vocab, err);
 }
 
-/* Read pieces until none is left or a piece fails. After a failure, no thread begins another piece.
- * Pieces are begun in ascending order, and a piece that has been begun is read to its end.
- * Therefore, when all threads have ended, every piece with an index below r->failed has been read
- * successfully, and r->failed is the lowest index of a piece that cannot be read. */
+/* Read pieces until no piece is left or a piece fails. After a failure, no thread begins another
+ * piece. Pieces are begun in ascending order, and each of them is read to its end. Therefore, when
+ * all threads have ended, every piece with an index below r->failed has been read successfully, and
+ * r->failed is the lowest index of a piece that cannot be read. */
 static void *fill_pieces(void *ctx)
 {
     reader *r = ctx;
@@ -178,7 +181,8 @@ static int fill(reader *r, sgt_error *err)
     fill_pieces(r);
     while (started) pthread_join(threads[--started], NULL);
     /* Read the failed piece with the lowest index again to get its error message. If each thread
-     * stored its own message, the result would depend on which thread failed first. */
+     * stored a message instead, which message is reported would depend on which thread failed
+     * first. */
     for (uint64_t n = r->failed; n < r->pieces && rc == SGT_OK; n++) rc = read_piece(r, n, err);
     return rc;
 }

@@ -1,7 +1,7 @@
 /* ring.c: read parts of shards with io_uring. A read waits in a list until fewer than `depth` reads
  * are in flight, and is then issued to the kernel. When its result arrives, complete_read marks the
- * read as done or failed. If the read was interrupted or short, complete_read queues the remaining
- * bytes instead. */
+ * read as done or failed. If the read was interrupted or short, complete_read instead puts it into
+ * the list again, to read the remaining bytes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,12 +14,12 @@
 
 #include "loader/read/ring.h"
 
-/* maximum size in bytes of one read; every kernel accepts this size */
+/* maximum number of bytes that are requested at once; every kernel accepts this number */
 #define MOST_BYTES ((size_t)1 << 30)
-/* depth (maximum number of reads in flight) of the trial ring, which is opened only to find out
- * whether io_uring is available */
+/* depth (maximum number of reads in flight) of a trial ring that is opened only to find out whether
+ * io_uring is available */
 #define USUAL_DEPTH 128u
-#define SPARE 64u /* number of file descriptors that must stay free for the rest of the process */
+#define SPARE 64u /* number of file descriptors that must remain for other uses in this process */
 
 /* States of a read. IDLE: not queued yet; PENDING: queued or in flight; DONE: all requested bytes
  * have arrived; FAILED: some of the requested bytes could not be read */
@@ -27,28 +27,29 @@ enum { IDLE, PENDING, DONE, FAILED };
 
 typedef struct file {
     int fd;
-    /* alignment of direct reads in bytes; 1: the file is read through the page cache */
+    /* alignment in bytes of reads with O_DIRECT; 1: the file is read through the page cache */
     size_t align;
 } file;
 
 struct sgt_rings {
     const sgt_set *set;
-    unsigned order; /* atomic: see make_ring */
-    uint32_t open;  /* number of open files, which are files[0] ... files[open - 1] */
+    unsigned order; /* counter that is accessed atomically; see make_ring */
+    uint32_t open;  /* number of open files, which are files[0 ... open-1] */
     file files[];   /* (set->count) */
 };
 
 struct sgt_ring {
     sgt_rings *all;
     struct io_uring ring;
-    /* memory registered with the ring, so that the kernel need not pin its pages for each read;
-     * empty: none */
+    /* memory that is registered with the kernel, so that its pages need not be pinned for each
+     * read; empty: none */
     struct iovec memory;
-    int ruined; /* errno of the failure that made the ring unusable; 0: none */
+    int ruined; /* errno of the failure that made the ring unusable; 0: no failure */
     pid_t pid;
-    /* depth: maximum number of reads in flight; flying: number of reads in flight now */
+    /* depth: maximum number of reads in flight; flying: number of reads that are in flight now */
     unsigned depth, flying;
-    /* waiting: first read of the list of reads to be issued; last: last read of that list */
+    /* waiting: first read in the list of reads that have not been issued; last: last read in that
+     * list */
     sgt_ring_read *waiting, *last;
 };
 
@@ -67,41 +68,43 @@ static const char *why_no_ring(int error)
     }
 }
 
-/* Create an io_uring. Return 0 or a negative errno. The flags SINGLE_ISSUER and DEFER_TASKRUN are
- * not used: they did not make reads faster, and they would forbid different threads to use or close
- * a ring. */
+/* Create an io_uring instance. Return 0 or a negative errno. The flags SINGLE_ISSUER and
+ * DEFER_TASKRUN are not used: they did not make reads faster, and with them, different threads
+ * could not use or close the same ring. */
 static int make_ring(sgt_ring *r)
 {
     int rc = io_uring_queue_init(r->depth, &r->ring, 0);
     if (rc < 0) return rc;
-    /* IORING_OP_READ has no feature flag. Linux 5.6 introduced it together with
-     * IORING_FEAT_RW_CUR_POS, so test that flag. */
+    /* The kernel has no feature flag for IORING_OP_READ, but Linux 5.6 introduced this operation
+     * together with IORING_FEAT_RW_CUR_POS, so test that flag instead. */
     if (!(r->ring.features & IORING_FEAT_RW_CUR_POS)) {
         io_uring_queue_exit(&r->ring);
         return -ENOSYS;
     }
-    /* This ring may be given memory that a closed ring of another thread used. The kernel ensures
-     * that the other ring's accesses come first, but the thread sanitizer knows this order only
-     * from atomic operations. This one pairs with the release in leave_ring. */
+    /* This ring may read into memory that a closed ring of a different thread has used. The kernel
+     * ensures that the accesses of the other ring come first, but the thread sanitizer learns this
+     * order only from atomic operations. This operation pairs with the release in leave_ring. */
     __atomic_fetch_add(&r->all->order, 1, __ATOMIC_ACQUIRE);
     return 0;
 }
 
 static void leave_ring(sgt_ring *r)
 {
-    __atomic_fetch_add(&r->all->order, 1, __ATOMIC_RELEASE); /* pairs with the load in make_ring */
+    /* pairs with the acquire in make_ring */
+    __atomic_fetch_add(&r->all->order, 1, __ATOMIC_RELEASE);
     io_uring_queue_exit(&r->ring);
 }
 
 /* ---- a read ---- */
 
-/* Return by how many bytes the read begins before the requested offset, so that it is aligned. */
+/* Return the number of bytes that are read before the requested offset, so that the read is
+ * aligned. */
 static size_t skipped(const sgt_ring_read *d) { return (size_t)(d->data - d->to); }
 
 static size_t needed(const sgt_ring_read *d) { return skipped(d) + d->bytes; }
 
-/* Return the number of bytes to request next: all bytes that are still missing, rounded up to the
- * alignment, but at most MOST_BYTES. */
+/* Return the number of bytes to request next for this read: all bytes that are still missing,
+ * rounded up to the alignment, but at most MOST_BYTES. */
 static size_t ask_bytes(const sgt_ring_read *d)
 {
     size_t left = (needed(d) + d->align - 1) / d->align * d->align - d->done;
@@ -127,8 +130,8 @@ static int is_registered(const sgt_ring *r, const char *to, size_t bytes)
     return at < r->memory.iov_len && bytes <= r->memory.iov_len - at;
 }
 
-/* Issue the first waiting read to the kernel. The submission queue always has room, because it has
- * at least `depth` entries. */
+/* Issue the first read of the waiting list to the kernel. The submission queue always has room,
+ * because it has at least `depth` entries and fewer than `depth` reads are in flight. */
 static void issue(sgt_ring *r)
 {
     sgt_ring_read *d = r->waiting;
@@ -146,9 +149,9 @@ static void issue(sgt_ring *r)
 
 /* ---- completions ---- */
 
-/* Handle the result of a read: complete the read, or queue its remaining bytes. If a direct read is
- * short and ends at a byte that is not a multiple of the alignment, it has reached the end of the
- * file. */
+/* Handle the result of a read: complete the read, or queue it again for its remaining bytes. A read
+ * with O_DIRECT that stops at a byte that is not a multiple of the alignment has reached the end of
+ * the file. */
 static void complete_read(sgt_ring *r, sgt_ring_read *d, int result)
 {
     r->flying--;
@@ -158,7 +161,8 @@ static void complete_read(sgt_ring *r, sgt_ring_read *d, int result)
     } else if (result == 0 || d->done % d->align) {
         d->state = FAILED; /* the file ended too early, so d->error stays 0 */
     } else if (result > 0 || result == -EINTR || result == -EAGAIN || result == -ECANCELED) {
-        /* ECANCELED: the thread that issued the read has ended, so issue the read again */
+        /* ECANCELED means that the thread that issued the read has ended, so issue the read
+         * again */
         queue(r, d);
     } else {
         d->error = -result;
@@ -177,10 +181,9 @@ static void reap(sgt_ring *r)
     }
 }
 
-/* Return for how many completions the kernel should wait before the system call returns. `pending`
- * is the number of reads that the caller waits for. But if reads are still waiting to be issued,
- * wait for at most a quarter of the depth: new reads must be issued before the disk runs out of
- * work. */
+/* Return the number of completed reads for which a system call should wait. `pending` is the number
+ * of reads that the caller waits for. If there are reads that have not been issued yet, wait for at
+ * most a quarter of the depth, so that new reads are issued before the disk runs out of work. */
 static unsigned patience(const sgt_ring *r, uint32_t pending)
 {
     unsigned most = r->waiting ? (r->depth + 3) / 4 : r->flying;
@@ -188,8 +191,8 @@ static unsigned patience(const sgt_ring *r, uint32_t pending)
     return pending < most ? pending : most;
 }
 
-/* Issue waiting reads and collect completed ones. If `pending` is not 0, wait for at least one
- * completion. */
+/* Issue waiting reads to the kernel, and collect completed reads. If `pending` is not 0, wait until
+ * at least one read has completed. */
 static void enter(sgt_ring *r, uint32_t pending)
 {
     while (r->waiting && r->flying < r->depth) issue(r);
@@ -198,7 +201,7 @@ static void enter(sgt_ring *r, uint32_t pending)
     reap(r);
 }
 
-/* ---- what callers see ---- */
+/* ---- public functions ---- */
 
 int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, void *memory, size_t bytes,
                   sgt_error *err)
@@ -216,7 +219,7 @@ int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, void *memory, 
     }
     if (memory) {
         r->memory = (struct iovec){memory, bytes};
-        /* Ignore a failure. Registering memory locks it, and most users may lock only little.
+        /* Ignore an error here: registering memory locks it, and most users may lock only little.
          * Without registration, reads only take slightly more CPU time. */
         if (io_uring_register_buffers(&r->ring, &r->memory, 1) < 0) r->memory = (struct iovec){0};
     }
@@ -277,10 +280,10 @@ int sgt_ring_wait(sgt_ring *r, sgt_ring_read *reads, uint32_t n, sgt_error *err)
 int sgt_ring_close(sgt_ring *r)
 {
     if (!r) return 0;
-    /* 1: this process was forked after the ring was opened, so only drop its copy of the ring */
+    /* 1: this is a child process after fork, so only close its copy of the ring */
     int child = r->pid != getpid();
     while (r->flying && !r->ruined && !child) {
-        /* issue no further reads, not even the remaining bytes of a short read */
+        /* do not issue further reads, not even for the remaining bytes of a short read */
         r->waiting = NULL;
         enter(r, r->flying);
     }
@@ -290,11 +293,11 @@ int sgt_ring_close(sgt_ring *r)
     return lost;
 }
 
-/* ---- the state that all rings of a reader share ---- */
+/* ---- state shared by all rings of a reader ---- */
 
 /* Ensure that the process can open SPARE more files after descriptor `fd`, the highest so far. If
- * the process's limit on open files is too low for that, raise the limit by one. Return 0 if the
- * system does not allow a higher limit. */
+ * its limit on open files is too low for that, raise the limit by one. Return 1, or 0 if the system
+ * does not allow a higher limit. */
 static int spare_descriptors(int fd)
 {
     struct rlimit l;
@@ -303,18 +306,18 @@ static int spare_descriptors(int fd)
     return setrlimit(RLIMIT_NOFILE, &l) == 0;
 }
 
-/* Switch a file to direct reads and try one with alignment `align`. Return whether it works. If
- * not, errno has the reason. */
+/* Make a file use O_DIRECT, and try to read from it with alignment `align`. Return 1 if this works,
+ * or 0 if it fails (errno has the reason). */
 static int go_direct(int fd, size_t align)
 {
     alignas(SGT_RING_ALIGN) char bytes[SGT_RING_ALIGN];
     return fcntl(fd, F_SETFL, O_DIRECT) == 0 && pread(fd, bytes, align, 0) >= 0;
 }
 
-/* Open the next shard for direct reads, with the smallest alignment that works. If none works, the
- * shard is read through the page cache instead. All reads use memory that is aligned as shard 0
- * requires, so an alignment larger than shard 0's does not work either. In such a case, set
- * *remark, and send a notice about the first such shard. */
+/* Open the next shard for reads with O_DIRECT, with the smallest alignment that works. If none
+ * works, the shard is read through the page cache instead; in this case, set *remark, and send a
+ * notice if it is the first such shard. All memory for reads is aligned as shard 0 requires, so an
+ * alignment above that of shard 0 does not work either. */
 static int open_file(sgt_rings *all, const char **remark, const sgt_notice *notice, sgt_error *err)
 {
     size_t most = all->open ? all->files[0].align : SGT_RING_ALIGN;

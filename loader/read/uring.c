@@ -1,11 +1,11 @@
 /* uring.c: the reader that reads windows with io_uring, bypassing the page cache, for sets larger
- * than memory. While the rows of the current batch are written, the windows of announced batches
- * are read. Rows are copied directly from the memory into which the disk has written. If io_uring
- * is unavailable, the reader `mmap` is used instead.
+ * than memory. It reads the windows of announced batches while the rows of the current batch are
+ * written. Rows are copied directly from the memory into which the disk has written. If io_uring is
+ * unavailable, the reader `mmap` is used instead.
  *
- * A cursor has a ring of `places`. A place holds the reads and the memory for the windows of one
- * fetch. One place is current: it belongs to the last fetch. The places after it belong to the
- * announced fetches, in the order of their announcement. */
+ * A cursor has a ring of `places`. Each place holds the reads and the memory for the windows of one
+ * fetch. The current place belongs to the last fetch. The places after it belong to the announced
+ * fetches, in the order in which they were announced. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,19 +14,20 @@
 #include "loader/read/blocks.h"
 #include "loader/read/ring.h"
 
-/* maximum number of reads in flight; a higher number did not make the measured disk faster */
+/* maximum number of reads in flight; a higher number did not make the disk that we measured
+ * faster */
 #define DEPTH 128
-/* number of windows that batch.c announces before it fetches them: DEPTH plus 32, the windows of a
- * usual batch, so that DEPTH reads of later windows are in flight even while the cursor waits for a
- * batch */
+/* number of windows that batch.c announces before it fetches them. It is DEPTH plus 32 (the windows
+ * of a usual batch), so that DEPTH reads of later windows are in flight even while the cursor waits
+ * for a batch */
 #define AHEAD 160
-/* maximum size in bytes of all announced windows together. One batch is announced even if it is
- * larger */
+/* maximum size in bytes of all announced windows together. However, one batch is announced even if
+ * it is larger */
 #define MOST_AHEAD ((size_t)64 << 20)
 
 typedef struct reader {
     sgt_rings *rings;
-    sgt_blocks *blocks; /* for sampling `block`, else NULL */
+    sgt_blocks *blocks; /* NULL unless the sampling is `block` */
     const sgt_set *set;
     uint32_t windows; /* maximum number of windows per fetch */
     uint32_t places;
@@ -38,9 +39,9 @@ typedef struct cursor {
     sgt_ring *ring;
     sgt_arena memory;
     /* used: index of the current place in the ring; known: number of fetches that have been
-     * announced but not made yet. The places after the current one belong to these fetches */
+     * announced but not made yet, to which the places after the current one belong */
     uint32_t used, known;
-    /* array of `places` x `windows` reads: each place holds the reads of one fetch */
+    /* array of `places` x `windows` reads: for each place, the reads of one fetch */
     sgt_ring_read *reads;
 } cursor;
 
@@ -107,15 +108,15 @@ static int open_cursor(void **out, void *p, sgt_error *err)
 
 /* ---- reading ---- */
 
-/* Return the array of reads for a fetch. after = 0: the current fetch; 1: the first announced
- * fetch; 2: the second, and so on. */
+/* Return the array of reads for a fetch: the current fetch if `after` is 0, the first announced
+ * fetch if it is 1, the second if it is 2, and so on. */
 static sgt_ring_read *place_at(cursor *c, uint32_t after)
 {
     return c->reads + (size_t)((c->used + after) % c->r->places) * c->r->windows;
 }
 
-/* Queue a read for each of n windows whose tokens[i] is NULL. If `tokens` itself is NULL, queue a
- * read for every window. */
+/* Fill in a read for each of n windows, and queue it if tokens[i] is NULL, where i is the index of
+ * the window. If `tokens` itself is NULL, queue all reads. */
 static void ask(cursor *c, sgt_ring_read *reads, const sgt_window *windows, uint32_t n,
                 const void *const *tokens)
 {
@@ -135,9 +136,9 @@ static void ask(cursor *c, sgt_ring_read *reads, const sgt_window *windows, uint
 static int expect(void *cursor_, const sgt_window *windows, uint32_t n)
 {
     cursor *c = cursor_;
-    if (c->r->blocks) return 1; /* blocks are read ahead anyway */
-    /* Reads of cancelled announcements cannot be stopped, so their entries in the array of reads
-     * are reused only when they have ended. */
+    if (c->r->blocks) return 1; /* blocks are read ahead without announcements */
+    /* Reads of announcements that are cancelled cannot be stopped. The structs of these reads are
+     * reused only when the reads have ended. */
     if (!n) c->known = 0;
     if (!n) return 1;
     sgt_ring_read *reads = place_at(c, c->known + 1);
@@ -148,9 +149,9 @@ static int expect(void *cursor_, const sgt_window *windows, uint32_t n)
     return 1;
 }
 
-/* Set tokens[i] to the address of window i's tokens, for n windows. A window whose block is stored
- * is copied from that block. The other windows have been read ahead if this fetch was announced;
- * otherwise they are read now. */
+/* Set tokens[i] to the address of the tokens of window i, for n windows. A window whose block is in
+ * memory is copied from the block. If this fetch was announced, the other windows have been read
+ * ahead of time; otherwise they are read now. */
 static int fetch(void *cursor_, const sgt_window *windows, uint32_t n, const void **tokens,
                  sgt_error *err)
 {

@@ -1,4 +1,4 @@
-/* documents.c: find where documents start, from .idx files or from the tokens themselves. */
+/* documents.c: find where documents begin, from .idx files or from the tokens themselves. */
 #include "loader/shards/set.h"
 
 #include <inttypes.h>
@@ -10,14 +10,14 @@
 #include "loader/base/memory.h"
 #include "loader/shards/megatron.h"
 
-#define SCAN_TOKENS ((size_t)1 << 19) /* tokens per read: 1 or 2 MiB */
+#define SCAN_TOKENS ((size_t)1 << 19) /* number of tokens per read, which are 1 or 2 MiB */
 
 static int add(sgt_documents *d, uint64_t start, sgt_error *err)
 {
     int rc = sgt_reserve(&d->starts, &d->room, d->count + 1, sizeof *d->starts,
                          "where documents start", err);
     if (rc < 0) return rc;
-    /* a start fits into 32 bits, because find_in has checked the shard's size */
+    /* the index fits into 32 bits, because find_in has checked the number of tokens in the shard */
     d->starts[d->count++] = (uint32_t)start;
     return SGT_OK;
 }
@@ -38,8 +38,8 @@ int sgt_index_read(uint64_t **starts, size_t *count, const char *path, uint64_t 
 {
     char *bytes;
     size_t n;
-    /* The limit is 8 bytes per token: an .idx file takes 8 bytes per document, and each document
-     * has at least one token. */
+    /* The file may have at most 8 bytes per token of the shard, because it has 8 bytes per
+     * document, and each document has at least one token. */
     int rc = sgt_file_get(&bytes, &n, path, 8 * (size_t)tokens, err);
     if (rc < 0) return rc;
     uint64_t *at = (uint64_t *)(void *)bytes; /* `bytes` is aligned, because it comes from malloc */
@@ -150,8 +150,8 @@ sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, cons
     const uint64_t *before = d->before + w->shard + 1;
     if (n + 1 < *before) {
         tokens = d->starts[n + 1] - start;
-        /* the last document of a shard ends at the next document start, perhaps several shards
-         * later */
+        /* The last document that begins in a shard ends where the next document begins, perhaps
+         * several shards later */
     } else {
         tokens = h++->head.tokens - start;
         for (; h < all && h->set == own && tokens < most && before[0] == before[1]; h++, before++)
@@ -163,8 +163,8 @@ sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, cons
 }
 
 /* Store in `starts` the index of each of the n tokens that equals `id`, and return the number of
- * matches. The loop has no branch on a match, which would often be mispredicted. Instead it stores
- * every index, and overwrites it with the next one if the token did not match. */
+ * these tokens. The CPU would often mispredict a branch on whether a token matches, so the loop has
+ * none: it stores every index, and overwrites it with the next one if the token did not match. */
 static inline uint32_t find_ids(const void *tokens, size_t width, uint32_t n, uint32_t id,
                                 uint32_t *starts)
 {
@@ -176,8 +176,9 @@ static inline uint32_t find_ids(const void *tokens, size_t width, uint32_t n, ui
     return count;
 }
 
-/* Return the first element of the ascending array [first, end) that is at least `offset`, or `end`
- * if there is none. The binary search has no branch that the CPU could mispredict. */
+/* Return the address of the first element, between `first` and `end`, that is at least `offset`, or
+ * `end` if there is none. The elements are in ascending order. Apart from its loop, the binary
+ * search has no branch that the CPU could mispredict. */
 static const uint32_t *first_from(const uint32_t *first, const uint32_t *end, uint64_t offset)
 {
     for (size_t n = (size_t)(end - first); n > 1;) {

@@ -1,6 +1,6 @@
-/* manifest.c: read and write manifest.json with jansson. Checksums and the fingerprint are strings
- * of 16 hex digits, because JSON numbers cannot hold every 64-bit integer. Fields are written in a
- * fixed order, so that the same content always gives the same bytes. */
+/* manifest.c: read and write manifest.json with the library jansson. Checksums and the fingerprint
+ * are written as strings of 16 hex digits, because JSON numbers cannot hold every 64-bit integer.
+ * Fields are written in a fixed order, so that the same content always gives the same bytes. */
 #include "loader/shards/manifest.h"
 
 #include <inttypes.h>
@@ -16,16 +16,17 @@
 #include "loader/shards/shard.h"
 
 #define VERSION 1
-/* maximum size in bytes of a manifest; a set of a million shards needs 130 MB */
+/* maximum size in bytes of a manifest; the manifest of a million shards takes 130 MB */
 #define MAX_BYTES ((size_t)1 << 30)
-/* A manifest of n bytes may have at most SOME_VALUES + n / FEWEST_BYTES JSON values. Without this
- * limit, a small file could take much memory. sgt itself writes one value per 21 bytes, or per 13
- * bytes without white space */
+/* minimum number of bytes per JSON value: a manifest of n bytes may have at most SOME_VALUES + n /
+ * FEWEST_BYTES values. Without this limit, a small file could take much memory. Manifests that sgt
+ * writes have 21 bytes per value, or 13 if white space is removed */
 #define FEWEST_BYTES 12
-/* number of JSON values that any manifest may have, however short its text is (see FEWEST_BYTES) */
+/* number of JSON values that a manifest may have even if its text is very short (see
+ * FEWEST_BYTES) */
 #define SOME_VALUES 65536
-/* maximum number of tokens in a shard without a header; with 2-byte ids such a file has 2^61
- * bytes */
+/* maximum number of tokens in a shard without a header; with 2-byte ids, such a shard would have
+ * 2^61 bytes */
 #define MOST_TOKENS (UINT64_C(1) << 60)
 
 /* type of a field, in JSON and in the C struct */
@@ -39,13 +40,13 @@ typedef enum kind {
 typedef struct field {
     const char *name;
     kind kind;
-    /* 1: the field may be missing when a manifest is read, and it is not written if it is 0; 0: the
-     * field is required */
+    /* 1: the field may be missing in a manifest, and is written only if it is not 0; 0: the field
+     * is required */
     int optional;
     size_t offset, size;
 } field;
 
-/* the fields of each JSON object, in the order in which they are written */
+/* the fields of the JSON objects in a manifest, in the order in which they are written */
 static const field shard_fields[] = {
     {"file", TEXT, 0, offsetof(sgt_manifest_shard, file), sizeof(((sgt_manifest_shard *)0)->file)},
     {"split", TEXT, 0, offsetof(sgt_manifest_shard, split),
@@ -76,8 +77,8 @@ static const field version_field[] = {{"version", COUNT, 0, 0, 0}, {0}};
 
 /* ---- writing ---- */
 
-/* Return a JSON object with the fields f of the struct `from`. Return NULL if out of memory, or if
- * a text is not UTF-8. */
+/* Return a JSON object with the fields f of the struct `from`. Return NULL if memory runs out, or
+ * if a string is not UTF-8. */
 static json_t *write_fields(const void *from, const field *f)
 {
     json_t *o = json_object();
@@ -97,7 +98,8 @@ static json_t *write_fields(const void *from, const field *f)
     return NULL;
 }
 
-/* Return the manifest as a JSON object. Return NULL if out of memory, or if a text is not UTF-8. */
+/* Return the manifest as a JSON object. Return NULL if memory runs out, or if a string is not
+ * UTF-8. */
 static json_t *to_json(const sgt_manifest *m)
 {
     json_t *shards = json_array();
@@ -121,7 +123,7 @@ int sgt_manifest_write(const sgt_manifest *m, const char *folder, sgt_error *err
     char *text = sgt_json_dumps(o, JSON_INDENT(1));
     size_t n = text ? strlen(text) : 0;
     sgt_path(path, folder, "manifest.json");
-    /* end the text with a newline instead of the NUL, which sgt_file_put does not need */
+    /* replace the final NUL with a newline; sgt_file_put needs no NUL */
     if (text) text[n] = '\n';
     int rc =
         text ? sgt_file_put(path, text, n + 1, err)
@@ -145,7 +147,8 @@ static int wrong(const source *s, const char *name, const char *wanted)
                     wanted);
 }
 
-/* Copy the fields f of the JSON object o into the struct `to`, and check their types and ranges. */
+/* Copy the fields f of the JSON object o into the struct `to`, after checking their types and
+ * ranges. */
 static int read_fields(void *to, const json_t *o, const field *f, const source *s)
 {
     for (; f->name; f++) {
@@ -170,8 +173,8 @@ static int read_fields(void *to, const json_t *o, const field *f, const source *
     return SGT_OK;
 }
 
-/* Read the entry of one shard. Its name must be a plain file name: it must have no slash and must
- * not be "." or "..". */
+/* Read the entry of a shard. The shard's name must be a plain file name: it must contain no slash
+ * and must not be "." or "..". */
 static int read_shard(sgt_manifest_shard *d, const json_t *o, const source *s)
 {
     int rc = read_fields(d, o, shard_fields, s);
@@ -187,8 +190,8 @@ static int read_shards(sgt_manifest *m, const json_t *o, const source *s)
     const json_t *list = json_object_get(o, "shards");
     if (!json_is_array(list)) return wrong(s, "shards", "an array");
     size_t n = json_array_size(list);
-    /* this cannot overflow, because n objects take at least n bytes of text, and the text has at
-     * most MAX_BYTES */
+    /* n + 1 cannot overflow, because n objects take at least n bytes of text, and the text has at
+     * most MAX_BYTES bytes */
     m->shards = calloc(n + 1, sizeof *m->shards);
     if (!m->shards) return sgt_fail_memory(s->err, s->path);
     for (; m->count < n; m->count++) {

@@ -1,7 +1,7 @@
-/* megatron.c: read an .idx file of Megatron-LM without trusting it. The file has three columns: the
- * length of each sequence, the byte at which each sequence begins, and the first sequence of each
- * document. The file is read into memory. Each number is checked against the numbers before it and
- * against the size of the .bin file. */
+/* megatron.c: read an .idx file of Megatron-LM, which may be damaged. The file has three columns:
+ * the length of each sequence, the byte of the .bin file at which each sequence begins, and the
+ * first sequence of each document. The file is read into memory, and each number is checked against
+ * the numbers before it and against the size of the .bin file. */
 #include "loader/shards/megatron.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "loader/base/file.h"
 #include "loader/shards/set.h"
 
-#define MAGIC "MMIDIDX\0" /* C appends the second NUL */
+#define MAGIC "MMIDIDX\0" /* the compiler appends the second NUL */
 #define OLD "TNTIDX\0"
 enum {
     VERSION_AT = 9,
@@ -33,11 +33,12 @@ typedef struct megatron_index {
     char path[SGT_PATH];
     char *bytes; /* the file's content */
     size_t size;
-    size_t width;                /* bytes of an id */
-    uint64_t sequences, entries; /* entries: number of documents + 1 */
-    /* byte offsets, in the .idx file, of two columns:
-     *   begins  the second column, which states where each sequence begins in the .bin file
-     *   bounds  the third column, which states with which sequence each document begins */
+    size_t width; /* number of bytes per id */
+    /* sequences: number of sequences; entries: number of documents + 1 */
+    uint64_t sequences, entries;
+    /* offsets in bytes, in the .idx file, of two columns:
+     *   begins  the second column: the byte of the .bin file at which each sequence begins
+     *   bounds  the third column: the index of the sequence with which each document begins */
     uint64_t begins, bounds;
 } megatron_index;
 
@@ -54,7 +55,7 @@ int sgt_megatron_beside(const char *shard, sgt_error *err)
 {
     char path[SGT_PATH], head[COUNTS_AT] = {0};
     if (!sgt_index_path(path, shard)) return 0;
-    /* O_NONBLOCK, because opening a FIFO would wait for a writer */
+    /* O_NONBLOCK is needed because opening a FIFO would otherwise wait for a writer */
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return errno == ENOENT ? 0 : sgt_fail_errno(err, "%s", path);
     ssize_t n;
@@ -128,7 +129,7 @@ static int read_header(megatron_index *x, sgt_error *err)
 
 /* ---- the columns of the .idx ---- */
 
-/* Check the lengths and positions of all sequences against a .bin file of `size` bytes. */
+/* Check the lengths and positions of all sequences against a .bin file that has `size` bytes. */
 static int check_sequences(const megatron_index *x, uint64_t size, sgt_error *err)
 {
     uint64_t at = 0;
@@ -155,14 +156,14 @@ static int check_sequences(const megatron_index *x, uint64_t size, sgt_error *er
                     x->path, at / x->width, size / x->width);
 }
 
-/* Check the third column, which has the index of each document's first sequence. Store in `starts`
- * the index of each non-empty document's first token, and in *count the number of these
- * documents. */
+/* Check the third column, which contains the index of the first sequence of each document. Store
+ * the first token of each document that is not empty in `starts`, as an index in the .bin file, and
+ * the number of these documents in *count. */
 static int list_documents(const megatron_index *x, uint64_t size, uint64_t *starts, size_t *count,
                           sgt_error *err)
 {
-    /* last: previous entry of the column, which is the index of the first sequence of the current
-     * document; from: byte of the .bin file at which that sequence begins */
+    /* last: previous number in the column, which is the index of the first sequence of the current
+     * document; from: byte of the .bin file at which this sequence begins */
     uint64_t last = 0, from = 0;
     for (uint64_t i = 0; i < x->entries; i++) {
         uint64_t bound = get64(x->bytes + x->bounds + 8 * i);
@@ -182,7 +183,8 @@ static int list_documents(const megatron_index *x, uint64_t size, uint64_t *star
     return SGT_OK;
 }
 
-/* Return the hash of the column at bytes at ... end - 1, hashed in chunks of CHUNK bytes. */
+/* Return the hash of the bytes `at` ... end-1 of the .idx file, which hold one of its columns. The
+ * bytes are hashed in chunks of CHUNK bytes. */
 static uint64_t hash_column(const megatron_index *x, uint64_t at, uint64_t end)
 {
     uint64_t hash = 0;

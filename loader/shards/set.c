@@ -1,6 +1,6 @@
-/* set.c: turn a folder of shards, or one file, into a list of checked shards. If the folder has a
- * manifest, its shards are those that the manifest lists. Otherwise they are found by their names,
- * first by names that sgt gives, then by names of other programs' files. */
+/* set.c: make a list of checked shards from a folder of shards, or from a single file. If the
+ * folder has a manifest, its shards are those that the manifest lists. Otherwise shards are found
+ * by their names: first by names that sgt gives, and then by names that other programs give. */
 #include "loader/shards/set.h"
 
 #include <dirent.h>
@@ -18,19 +18,19 @@
 #include "loader/shards/megatron.h"
 
 #define GPT2_EOT (SGT_GPT2_IDS - 1)
-/* number of bytes hashed at each end of a shard that has no checksum. Hashing all its tokens would
- * take too long */
+/* number of bytes that are hashed at each end of a shard that has no checksum, because hashing all
+ * its tokens would take too long */
 #define ENDS ((size_t)4096)
 
 /* ---- the names of shards ---- */
 
 /* Naming schemes of shards, in the order in which they are tried. OURS: "SPLIT_*.bin"; NAMED: a
- * name that contains SPLIT as a word; MEGATRON: a .bin that has an .idx of Megatron-LM; NANOGPT:
- * "SPLIT.bin". */
+ * name that contains SPLIT as a word; MEGATRON: a .bin file that has an .idx file of Megatron-LM;
+ * NANOGPT: "SPLIT.bin". */
 typedef enum naming { OURS, NAMED, MEGATRON, NANOGPT, NAMINGS } naming;
 
-/* Return the position of "_WORD_" or "_WORD." in `name`, where WORD is `word`; NULL if there is
- * none. */
+/* Return the address in `name` of the first "_WORD_" or "_WORD.", where WORD stands for the string
+ * `word`. Return NULL if there is none. */
 static const char *find_word(const char *name, const char *word)
 {
     size_t w = strlen(word);
@@ -39,8 +39,8 @@ static const char *find_word(const char *name, const char *word)
     return NULL;
 }
 
-/* Return whether the file name contains `word` as a word: it comes first or after "_", and is
- * followed by "_" or ".". */
+/* Return 1 if the file name contains `word` as a word, that is, at the beginning or after "_", and
+ * followed by "_" or ".". Otherwise return 0. */
 static int has_word(const char *name, const char *word)
 {
     size_t w = strlen(word);
@@ -56,7 +56,7 @@ static int is_megatron(const char *folder, const char *name, const char *split, 
     return sgt_megatron_beside(sgt_path(path, folder, "%s", name), err);
 }
 
-/* Return 1 if a file called `name` is a shard of the split `split` according to naming scheme
+/* Return 1 if a file called `name` is a shard of the split `split` according to the naming scheme
  * `how`, 0 if it is not, or a negative SGT_E*. */
 static int is_shard(naming how, const char *folder, const char *name, const char *split,
                     sgt_error *err)
@@ -76,9 +76,9 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Compare a shard's header with its entry in the manifest: a value that both of them state must be
- * the same. A difference means that the shard has been replaced, because the header and the
- * manifest were written together. */
+/* Compare the header of a shard with the entry of the shard in the manifest. A value that both of
+ * them state must be the same. The two were written together, so a difference means that the shard
+ * has been replaced since then. */
 static int compare_listed(sgt_set_shard *h, const sgt_manifest *m, const sgt_manifest_shard *listed,
                           sgt_error *err)
 {
@@ -120,8 +120,8 @@ static int record_file(sgt_set_shard *h, int fd, sgt_error *err)
     return fstat(fd, &h->file) < 0 ? sgt_fail_errno(err, "%s", h->path) : SGT_OK;
 }
 
-/* Read and check a shard's header. If the shard is Megatron-LM's, also check the entire .idx file,
- * even for samplings that do not need it. */
+/* Read and check the header of a shard. If the shard is one of Megatron-LM, also check its entire
+ * .idx file, even if the sampling does not need it. */
 static int check_shard(sgt_set_shard *h, const sgt_manifest *m, const sgt_manifest_shard *listed,
                        sgt_error *err)
 {
@@ -156,7 +156,8 @@ int sgt_set_keep_damage(sgt_set *s, sgt_set_shard *h, int rc, sgt_error *err)
 
 /* ---- the shards of a set ---- */
 
-/* Add a shard to s. `listed` is the shard's entry in the manifest m, or NULL if it has none. */
+/* Add a shard to s. `listed` is the entry of the shard in the manifest m, or NULL if the manifest
+ * has none. */
 static int add_shard(sgt_set *s, const char *path, int raw, const sgt_manifest *m,
                      const sgt_manifest_shard *listed, sgt_error *err)
 {
@@ -189,8 +190,8 @@ static int add_listed(sgt_set *s, const char *folder, const char *split, int raw
     return rc;
 }
 
-/* Check shards `first` and later, whose names have the form NAME_SPLIT. Fail unless NAME is the
- * same in all of them, because shards with different NAMEs belong to different sets. */
+/* Check shards `first` and later, whose file names begin with NAME_SPLIT. Return an error unless
+ * NAME is the same in all of them, because different NAMEs belong to different sets. */
 static int one_name(const sgt_set *s, uint32_t first, const char *folder, const char *split,
                     sgt_error *err)
 {
@@ -213,7 +214,7 @@ static int by_bytes(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Add the shards of the split that are found in the folder by their names, sorted by name. */
+/* Add the shards of the split to s, sorted by name. They are found in the folder by their names. */
 static int add_found(sgt_set *s, const char *folder, const char *split, int raw, sgt_error *err)
 {
     struct dirent **files = NULL;
@@ -241,7 +242,7 @@ int sgt_set_add_split(sgt_set *s, const char *folder, const char *split, int raw
     const uint32_t first = s->count;
     if (m->options) return add_listed(s, folder, split, raw, m, err);
     int rc = add_found(s, folder, split, raw, err);
-    /* a folder of OLMo-core has train.npy and val.npy */
+    /* a folder of OLMo-core contains train.npy and val.npy */
     if (rc == SGT_OK && s->count == first && raw &&
         !sgt_file_gone(sgt_path(path, folder, "%s.npy", split)))
         rc = sgt_set_add(s, path, raw, err);
@@ -250,9 +251,9 @@ int sgt_set_add_split(sgt_set *s, const char *folder, const char *split, int raw
 
 /* ---- the hash that identifies a set without a manifest ---- */
 
-/* Add the shard's name, size and header to `hash`. If the header has no checksum, also add the
- * tokens at both ends of the shard. They distinguish sets of equal names and sizes without reading
- * all tokens. */
+/* Add the name, the size and the header of a shard to `hash`. If the header has no checksum, also
+ * add the tokens at both ends of the shard. These tokens distinguish sets of equal names and sizes,
+ * without reading all tokens. */
 static int hash_shard(XXH3_state_t *hash, const sgt_set *s, uint32_t shard, sgt_error *err)
 {
     const sgt_set_shard *h = &s->shards[shard];
@@ -289,9 +290,9 @@ static int hash_shards(sgt_set *s, const char *path, sgt_error *err)
 
 /* ---- opening a set for a loader ---- */
 
-/* Read the manifest of a folder, if it has one and `raw` is 0. Fail if the folder has .work but no
- * manifest: sgt-tokenize works in OUT/.work and writes the manifest last, so its work is
- * unfinished. */
+/* Read the manifest of a folder if the folder has one and `raw` is 0. Return an error if the folder
+ * has .work but no manifest: sgt-tokenize works in OUT/.work and writes the manifest last, so its
+ * work is unfinished. */
 static int read_manifest(sgt_manifest *m, const char *folder, int raw, sgt_error *err)
 {
     char path[SGT_PATH];
@@ -332,10 +333,10 @@ int sgt_set_check_alike(sgt_set *s, sgt_error *err)
     return rc;
 }
 
-/* Check that all shards are compatible. Then lower s->vocab to the bound of the set opened last, if
- * that is lower. The bound of a set is the exclusive upper bound of its ids: the vocabulary size in
- * its shards' headers or `asked`, the caller's option, whichever is smaller. If neither is known,
- * the bound follows from the width of ids. */
+/* Check that all shards are compatible, and lower s->vocab to the vocabulary size of the set that
+ * was opened last, if that is lower. This is the exclusive upper bound of the set's ids: the
+ * smaller of the vocabulary size in its shards' headers and `asked`, the option of the caller. If
+ * neither is known, the bound follows from the width of ids. */
 static int decide_vocabulary(sgt_set *s, uint32_t asked, sgt_error *err)
 {
     const int rc = sgt_set_check_alike(s, err);
@@ -370,8 +371,8 @@ static int fail_short(const char *path, const sgt_set_shard *longest, uint64_t w
                     longest->head.tokens - 1);
 }
 
-/* Remove the shards of the last opened set that are too short for one window. Fail if none is
- * left. */
+/* Remove the shards that are too short for a window from the set that was opened last. Return an
+ * error if no shard is left. */
 static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_options *o,
                            sgt_error *err)
 {
@@ -385,7 +386,7 @@ static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_option
         s->shards[i] = s->shards[kept];
         s->shards[kept++] = h;
     }
-    /* find the longest of the removed shards, for the message */
+    /* find the longest of the removed shards, which the message names */
     const sgt_set_shard *longest = s->shards + kept;
     for (uint32_t i = kept; i < s->count; i++)
         if (s->shards[i].head.tokens > longest->head.tokens) longest = &s->shards[i];
@@ -414,8 +415,8 @@ int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: no %s shards (%s_*.bin) in it: make them with sgt-tokenize%s", path,
                       o->split, o->split, strcmp(o->split, "val") ? "" : " --split 5%");
-    /* Give no notice for validation shards. A run opens them after the training shards, which have
-     * the same format and for which the notice has been given. */
+    /* Do not send this notice for validation shards. A run opens them after the training shards,
+     * which have the same format and for which the notice has already been sent. */
     if (rc == SGT_OK && folder && s->shards[s->first].raw < 0 && strcmp(o->split, "val") != 0 &&
         s->shards[s->first].head.format == SGT_SHARD_RAW)
         sgt_say(&o->notice, "%s has no header: reading it as nanoGPT's 16-bit ids",

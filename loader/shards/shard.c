@@ -1,6 +1,6 @@
-/* shard.c: read and write the shard format. The header is checked against the file's size before
- * anything else uses it. sgt_shard_verify reads the entire file and also checks its ids and its
- * checksum. The loader checks ids when it reads them. */
+/* shard.c: read and write the shard format. A header is checked against the size of the file before
+ * it is used. sgt_shard_verify reads the entire file, and also checks the ids and the checksum. The
+ * loader checks ids when it reads them. */
 #include "loader/shards/shard.h"
 
 #include <fcntl.h>
@@ -17,20 +17,21 @@
 #include "loader/shards/megatron.h"
 
 #define REVISION 1
-#define OWN_WORDS 10 /* number of 32-bit words in the header that may be nonzero */
-/* size in bytes below which a *.bin file without a header is assumed to hold tokens, because it is
- * too short to be recognized as text */
+/* number of 32-bit words at the beginning of the header that sgt uses; the other words are 0 */
+#define OWN_WORDS 10
+/* size in bytes below which a *.bin file without a header is assumed to contain tokens, because it
+ * is too short to tell whether it is text */
 #define LEAST_TEXT 64
-/* number of bytes that are examined at the beginning of a file without a header, to find out
- * whether it holds ids */
+/* number of bytes at the beginning of a file without a header that are examined to find out whether
+ * the file contains ids */
 #define SAMPLE ((size_t)16384)
-/* A file without a header counts as having 32-bit ids only if at least this many 16-bit words vary
- * like the low halves of 32-bit ids (see width_of) */
+/* minimum number of 16-bit words that must vary like the low halves of 32-bit ids, for a file
+ * without a header to count as having 32-bit ids (see width_of) */
 #define LEAST_WIDE 16
-/* bytes per read of sgt_shard_verify: small enough that the data is still in the L2 cache when it
- * is checked */
+/* number of bytes per read in sgt_shard_verify, few enough to be still in the L2 cache when they
+ * are checked */
 #define VERIFY_BYTES ((size_t)1 << 18)
-/* bytes per readahead request of sgt_shard_verify */
+/* number of bytes per readahead request in sgt_shard_verify */
 #define VERIFY_AHEAD ((uint64_t)8 << 20)
 
 const char *sgt_shard_format_name(sgt_shard_format f)
@@ -39,7 +40,7 @@ const char *sgt_shard_format_name(sgt_shard_format f)
     return names[f];
 }
 
-/* Write the header. Its numbers are little-endian, as this machine is. */
+/* Write the header. Its numbers are little-endian, as on this machine. */
 void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h)
 {
     const int wide = sgt_id_width(h->vocab) == 4;
@@ -59,17 +60,18 @@ void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h)
 
 static uint16_t get16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
 
-/* `head` holds the first n bytes of a file of `size` bytes that has no header. Return the width in
- * bits of its ids. The result is 16 or, if the file's 16-bit words cannot be ids of that width, 32
- * or 64.
+/* Return the width in bits of the ids in a file of `size` bytes that has no header. `head` holds
+ * the first n bytes of the file. The result is 16 or, if the 16-bit words of the file cannot be
+ * 16-bit ids, 32 or 64.
  *
- * In a file of 16-bit ids, words at odd and even positions have the same distribution. In a file of
- * 32-bit ids, the words at odd positions are the high halves of ids. Three tests recognize them:
- * - Odd words are below 16, because no vocabulary has more than 2^20 ids.
- * - At least an eighth of the odd words are 0, because frequent ids are small.
+ * In a file of 16-bit ids, words at odd and at even positions have the same distribution. In a file
+ * of 32-bit ids, the words at odd positions are the high halves of ids. Such a file is recognized
+ * by three properties:
+ * - All odd words are below 16, because no vocabulary has more than 2^20 ids.
+ * - At least an eighth of the odd words are 0, because frequent ids are small. (The 16-bit ids of
+ *   text like "red, green, blue" do not have this property: their odd words may all be 11, a comma.)
  * - At least LEAST_WIDE even words are greater than every odd word, and differ from the even word
- *   before. (This excludes text like "red, green, blue", whose odd words may all be 11, a
- * comma.) */
+ *   before them. */
 static int width_of(const uint8_t *head, size_t n, uint64_t size)
 {
     size_t pairs = n / 4, zeros = 0, varied = 0, long_zeros = 0;
@@ -88,8 +90,8 @@ static int width_of(const uint8_t *head, size_t n, uint64_t size)
     return size % 8 || long_zeros < pairs / 2 ? 32 : 64;
 }
 
-/* Return whether the n bytes at `head` may be text in UTF-8 or any other encoding that extends
- * ASCII: they have only the control characters that occur in text. */
+/* Return 1 if the n bytes at `head` may be text in UTF-8 or any other encoding that extends ASCII,
+ * that is, if their only control characters are those that occur in text. Otherwise return 0. */
 static int is_text(const uint8_t *head, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -103,12 +105,13 @@ int sgt_shard_is_bin(const char *path)
     return n > 4 && !strcmp(path + n - 4, ".bin");
 }
 
-/* `head` holds the first n bytes of a file. Return SGT_EFORMAT if the file cannot hold 16-bit ids,
- * because it has a known format or looks like text. A file of ids usually does not look like text,
- * because the high bytes of frequent (small) ids are control characters.
+/* Return SGT_EFORMAT if a file cannot contain 16-bit ids, because it has a different known format
+ * or looks like text. `head` holds the first n bytes of the file, which has `size` bytes. A file of
+ * ids usually does not look like text, because the high bytes of frequent (small) ids are control
+ * characters.
  *
- * Exception: if all ids are below 256, the file looks like UTF-16 text. Therefore a file whose name
- * ends in .bin is not checked for UTF-16. */
+ * There is one exception: if all ids are below 256, the file looks like UTF-16 text. Therefore, a
+ * file whose name ends in .bin is not checked for UTF-16. */
 static int check_tokens(const uint8_t *head, size_t n, uint64_t size, const char *path,
                         sgt_error *err)
 {
@@ -134,9 +137,10 @@ static int check_tokens(const uint8_t *head, size_t n, uint64_t size, const char
                     path);
 }
 
-/* `head` holds the first n bytes of a file that has no header. Return SGT_EUNSUPPORTED if the file
- * seems to have ids wider than `bits` bits. Also return it if `bits` is 32 and an id is
- * SGT_MOST_IDS or more: no vocabulary has such an id, so the file probably has 16-bit ids. */
+/* Return SGT_EUNSUPPORTED if a file without a header seems to have ids of more than `bits` bits.
+ * `head` holds the first n bytes of the file, which has `size` bytes. Also return SGT_EUNSUPPORTED
+ * if `bits` is 32 and an id is SGT_MOST_IDS or more: no vocabulary has such an id, so the file
+ * probably contains 16-bit ids. */
 static int check_width(const uint8_t *head, size_t n, uint64_t size, int bits, const char *path,
                        sgt_error *err)
 {
@@ -159,8 +163,9 @@ static int check_width(const uint8_t *head, size_t n, uint64_t size, int bits, c
         path);
 }
 
-/* Fill in *h for a file whose first n bytes, `head`, do not begin with sgt's magic number. The file
- * may be a Megatron-LM .bin file or, if `raw` allows that, a file without a header. */
+/* Fill in *h for a file that does not begin with the magic number of sgt. `head` holds the first n
+ * bytes of the file, which has `size` bytes. The file may be a .bin file of Megatron-LM or, if
+ * `raw` allows that, a file without a header. */
 static int foreign_header(sgt_shard_header *h, uint64_t size, const uint8_t *head, size_t n,
                           const char *path, int raw, sgt_error *err)
 {
@@ -190,9 +195,9 @@ static int foreign_header(sgt_shard_header *h, uint64_t size, const uint8_t *hea
     return SGT_OK;
 }
 
-/* Read the header from word 3 on; words 0 to 2, whose layout is llm.c's, have already been read.
- * Word 3 is the revision. If it is 0, sgt did not write the file, and all further words are
- * ignored. */
+/* Read the header from word 3 on. (The caller has read words 0 to 2, whose layout is that of
+ * llm.c.) Word 3 is the revision. If it is 0, sgt did not write the file, and all words after it
+ * are ignored. */
 static int read_own_words(sgt_shard_header *h, const uint32_t *words, const char *path,
                           sgt_error *err)
 {
@@ -267,7 +272,8 @@ static int read_header(sgt_shard_header *h, int fd, const char *path, int raw, s
 
 int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *err)
 {
-    /* O_NONBLOCK, because opening a FIFO would wait for a writer before read_header refuses it */
+    /* O_NONBLOCK is needed because opening a FIFO would otherwise wait for a writer, before
+     * read_header can refuse the FIFO */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return sgt_fail_path(err, path, "make a folder of shards with sgt-tokenize");
     int rc = read_header(h, fd, path, raw, err);
@@ -287,8 +293,8 @@ int sgt_shard_bad_id(const char *path, const sgt_shard_header *h, uint64_t token
                     path, token, h->data + h->width * token, id, vocab);
 }
 
-/* If `at` is a multiple of VERIFY_AHEAD, request readahead of the next VERIFY_AHEAD bytes, and drop
- * the bytes before `at` from the page cache. */
+/* If `at` is a multiple of VERIFY_AHEAD, request readahead of the VERIFY_AHEAD bytes after the next
+ * VERIFY_AHEAD, and drop the bytes before `at` from the page cache. */
 static void read_ahead(int fd, uint64_t at, uint64_t end)
 {
     if (at % VERIFY_AHEAD) return;
