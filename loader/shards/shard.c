@@ -69,7 +69,8 @@ static uint16_t get16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
  * by three properties:
  * - All odd words are below 16, because no vocabulary has more than 2^20 ids.
  * - At least an eighth of the odd words are 0, because frequent ids are small. (The 16-bit ids of
- *   text like "red, green, blue" do not have this property: their odd words may all be 11, a comma.)
+ *   text like "red, green, blue" do not have this property: their odd words may all be 11, a
+ *   comma.)
  * - At least LEAST_WIDE even words are greater than every odd word, and differ from the even word
  *   before them. */
 static int width_of(const uint8_t *head, size_t n, uint64_t size)
