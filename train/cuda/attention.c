@@ -1,4 +1,4 @@
-/* attention.c: chooses which implementation of attention a run uses, and calls it. */
+/* attention.c: chooses the implementation of attention for a run, and launches its kernels. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,16 +24,16 @@ static int open_cudnn(sgt_cuda_backend *c, sgt_error *err)
                                      .D = c->shape.D,
                                      .scale = c->shape.scale,
                                      .deterministic = c->o.deterministic};
-    /* Clear cuDNN's sums of dQ before each backward pass, unless a self-check has shown that cuDNN
-     * does so itself. That self-check must leave it to cuDNN. If results must be deterministic,
-     * there are no such sums. */
+    /* Set cuDNN's accumulated sums of dQ to 0 before each backward pass, unless the self-check has
+     * shown that cuDNN does so itself. The self-check's own runs must leave this to cuDNN. With
+     * --deterministic, cuDNN accumulates no such sums. */
     c->plan.clear_dq =
         !c->o.deterministic && !c->o.checking && (!v || strcmp(v->verdict, "ok") != 0);
     return sgt_cudnn_attention_open(&c->plan.cudnn, &o, err);
 }
 
-/* If the self-check's verdict on a path is not "ok", return the reason why training must not use
- * the path, else NULL. */
+/* If the self-check has a verdict on `path` (a kernel or a library) and the verdict is not "ok",
+ * return the reason why training must not use `path`. Otherwise return NULL. */
 static const char *left_out(const sgt_cuda_backend *c, const char *path, sgt_error *why)
 {
     const sgt_checked *v = sgt_verdict_of(c->o.verdicts, path);
@@ -42,9 +42,9 @@ static const char *left_out(const sgt_cuda_backend *c, const char *path, sgt_err
     return why->text;
 }
 
-/* Return which of our own two implementations of attention to use. The one for sm_90 (H100 and
- * H200) is used if it is among the user's variants, supports the head size, and passed the
- * self-check. Otherwise the one for all GPUs is used. */
+/* Choose between sgt's two fused attention implementations. Return the one for sm_90 (H100 and
+ * H200) if the user's variants include it, it supports the head size, and it has passed the
+ * self-check. Otherwise return the one for all GPUs. */
 static sgt_cuda_path our_path(const sgt_cuda_backend *c)
 {
     sgt_error why;
@@ -69,9 +69,9 @@ static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
     if (c->o.documents) return "--document-mask is not supported with cuDNN";
     if (sgt_verdict_out(c->o.verdicts, SGT_CHECK_CUDNN)) return left_out(c, SGT_CHECK_CUDNN, why);
     if (open_cudnn(c, why) == SGT_OK) {
-        /* cuDNN supports this shape, but perhaps none of the shapes that the self-check uses. In
-         * this case, the verdict is "absent": cuDNN's results were never checked on this machine,
-         * so do not use it. */
+        /* cuDNN supports the shape of this run, but the verdict may be "absent", because it
+         * supports none of the shapes of the self-check. In that case, cuDNN's results were never
+         * checked on this machine, so do not use it. */
         if (!left_out(c, SGT_CHECK_CUDNN, why)) return NULL;
         sgt_cudnn_attention_close(c->plan.cudnn);
     }
@@ -79,8 +79,9 @@ static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
     return why->text;
 }
 
-/* Choose naive attention, which supports any head size. Give a notice that says why our attention
- * cannot be used, unless it failed the self-check, which has already been reported. */
+/* Choose naive attention, which supports any head size. Give a notice with the reason why sgt's
+ * fused attention is not used, unless the reason is a failed self-check, which has already been
+ * reported. */
 static int choose_naive(sgt_cuda_backend *c, const char *own, sgt_error *err)
 {
     sgt_error why;
@@ -111,12 +112,12 @@ static int choose_named_path(sgt_cuda_backend *c, sgt_error *err)
     return why ? refuse(sgt_attention_words[c->o.attention], why, err) : SGT_OK;
 }
 
-/* Choose the implementation for --attention. If both our kernels and cuDNN's can be used,
- * sgt_cuda_time_attention later chooses the faster ones. Timings vary, so two runs may use
- * different kernels.
+/* Choose the attention implementation for --attention. If both sgt's and cuDNN's kernels can be
+ * used, sgt_cuda_time_attention later chooses the faster of the two. Because timings vary, two runs
+ * may use different kernels.
  *
- * With --deterministic, nothing is timed, and cuDNN's kernels are used only if the user requested
- * them by name, or if ours failed the self-check. */
+ * With --deterministic, nothing is timed, and cuDNN's kernels are used only if the user has named
+ * them, or if sgt's kernels have failed the self-check. */
 int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_error own_space, cudnn_space;
@@ -141,16 +142,16 @@ static void one_layer(sgt_cuda_backend *c)
     sgt_cuda_attend_backward(c, 0);
 }
 
-/* Time the forward and backward pass of one layer, first with our kernels and then with cuDNN's.
- * Return whether both ran without an error. Set *faster to 1 if cuDNN's kernels are faster, else to
- * 0. */
+/* Time the forward and backward pass of one layer, first with sgt's attention kernels and then with
+ * cuDNN's. Return 1 if both ran without an error, otherwise 0. Set *faster to 1 if cuDNN's kernels
+ * are faster, otherwise to 0. */
 static int time_both(sgt_cuda_backend *c, int *faster)
 {
     float own = 0, cudnn = 0;
     const sgt_cuda_path ours = c->plan.path;
     sgt_error why;
-    /* the inputs are zeros, because uninitialized memory may hold denormal or NaN values, which
-     * could distort the times */
+    /* set the inputs to 0, because uninitialized memory may contain denormal or NaN values, which
+     * could change the times */
     sgt_cuda_zero(c->queue.compute, c->buf.blocks->qkv,
                   c->shape.N * 3 * c->shape.C * c->shape.width);
     sgt_cuda_zero(c->queue.compute, c->buf.dln, c->shape.N * c->shape.C * c->shape.width);
@@ -181,9 +182,9 @@ int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err)
 
 /* ---- the implementations ---- */
 
-/* Report to CUPTI the number of floating-point operations in `products` matrix products, each of
- * which computes or reads a (T, T) matrix of scores. Only half of the matrix is counted, because
- * the causal mask excludes the other half. */
+/* Report to CUPTI the floating-point operations of `products` matrix products, each of which
+ * computes or reads a (T, T) matrix of scores per head. Count only half of each matrix, because the
+ * causal mask excludes the other half. */
 static void count_work(const sgt_cuda_backend *c, int products)
 {
     sgt_cupti_work(products * (double)c->shape.N * (double)c->shape.T * (double)c->shape.C, 0);
@@ -225,11 +226,11 @@ static void backward_cudnn(sgt_cuda_backend *c, const sgt_cuda_block *l, const s
     sgt_cupti_pop();
 }
 
-/* ---- naive attention: stores T x T scores, as frameworks without fused attention do ---- */
+/* ---- naive attention ---- */
 
-/* Return the attention probabilities by which the values v are multiplied. Without dropout, these
- * are l->probs. With dropout, write the probabilities after dropout to a separate buffer, because
- * the backward pass still needs those before dropout. */
+/* Return the attention probabilities that multiply the values v. Without dropout, these are
+ * l->probs. With dropout, they are written to a separate buffer, because the backward pass also
+ * needs the probabilities before dropout. */
 static const void *dropped(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a)
 {
     if (!a->drop) return l->probs;
@@ -264,8 +265,8 @@ static void backward_naive(sgt_cuda_backend *c, const sgt_cuda_block *l, const s
 
 static const struct path {
     const char *name;
-    /* advice for users if gradients are infinite or NaN: which implementation to use instead; NULL:
-     * none */
+    /* advice for users whose gradients are infinite or NaN: which attention implementation to use
+     * instead; NULL if there is no advice */
     const char *instead;
     void (*forward)(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a);
     void (*backward)(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a);

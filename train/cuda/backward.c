@@ -1,18 +1,18 @@
 /* backward.c: computes the gradients of all parameters from the gradient of the logits. c->buf.dx
- * is the gradient of the residual stream, to which each branch adds its gradient.
+ * is the gradient of the residual stream, to which each residual branch adds its gradient.
  *
- * The gradients of parameters are accumulated in float32 over the micro-steps of a step. They must
- * be 0 before the first micro-step, so the optimizer sets them to 0 when it has read them. It does
- * not if each step has only one micro-step (plan.written). Matrix products then overwrite the
- * gradients of matrices, and zero_rest sets the other gradients to 0 before the backward pass. */
+ * Gradients are accumulated in float32 over the micro-steps of a step, so they must be 0 before the
+ * first micro-step. Normally, the optimizer sets gradients to 0 after reading them. If each step
+ * has only one micro-step (plan.written), the optimizer does not. Instead, matrix products
+ * overwrite the gradients of matrices, and zero_rest sets the other gradients to 0 before the
+ * backward pass. */
 #include "train/cuda/cuda_backend.h"
 #include "kernels/dropout.h"
 
-/* Arguments for the backward pass of a LayerNorm. Its result dx is the gradient of the residual
- * stream. The previous residual branch has added its output to this stream, so dx is also the
- * gradient of that output. Therefore the column sums of dx are the bias gradient of the branch's
- * last matrix product. `bias` is the address of this bias gradient, or NULL if no branch precedes
- * this LayerNorm. */
+/* Arguments for the backward pass of a LayerNorm, which computes dx, the gradient of the residual
+ * stream. The preceding residual branch added its output to this stream, so dx is also the gradient
+ * of that output, and the column sums of dx are the bias gradient of the branch's last matrix
+ * product. `bias`: address of this bias gradient; NULL if no branch precedes the LayerNorm. */
 typedef struct norm {
     const void *x;
     const float *mean, *rstd;
@@ -21,25 +21,25 @@ typedef struct norm {
     int first; /* 1: overwrite dx; 0: add to dx */
 } norm;
 
-/* Backward pass of a LayerNorm: from dln, the gradient of its output, compute the gradient of its
- * input x, and add it to dx. The kernel also adds the column sums of dx to the bias gradient of the
- * previous residual branch, except with dropout or --no-fuse: branch_bias then computes that bias
- * gradient. */
+/* Compute the backward pass of a LayerNorm. From dln, the gradient of the LayerNorm's output,
+ * compute the gradient of its input x, and add this to dx. Also add the column sums of dx to the
+ * bias gradient n->bias of the preceding residual branch. With dropout or --no-fuse, branch_bias
+ * computes that bias gradient instead. */
 static void layernorm(sgt_cuda_backend *c, const norm *n)
 {
     float *dw = c->flat.grads + n->w, *db = c->flat.grads + n->b;
     const float *w = sgt_cuda_vector(c, n->w);
     float *dbias = c->o.no_fuse || c->o.dropout > 0 ? NULL : n->bias;
-    /* for the trace: bytes that the kernel moves; it reads dln and x, writes dx, and reads dx
-     * unless n->first is set */
+    /* for the trace: bytes that the kernel moves. It reads dln and x, writes dx and, unless
+     * n->first is set, also reads dx. */
     sgt_cupti_work(0, (double)(c->shape.N * c->shape.C * c->shape.width) * (n->first ? 3 : 4));
     sgt_cuda_layernorm_backward(c->queue.compute, c->shape.type, c->buf.dx, n->first, dw, db, dbias,
                                 c->buf.dln, n->x, n->mean, n->rstd, w, c->shape.N, c->shape.C,
                                 c->buf.scratch);
 }
 
-/* Compute the bias gradient of y = x W + b: add the column sums of dy to the gradient of b. The
- * kernel is enqueued on the stream s. */
+/* Launch a kernel on the stream s that adds the column sums of dy to the gradient of b, where y = x
+ * W + b. */
 static void bias(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const void *dy,
                  sgt_cuda_stream s, void *scratch)
 {
@@ -50,8 +50,8 @@ static void bias(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const 
                            c->shape.N, width, scratch);
 }
 
-/* Let the compute stream wait for the stream `beside`, on which a kernel reads dwide. Call it
- * before the next kernel on the compute stream overwrites dwide. */
+/* Make the compute stream wait for the kernel on the stream `beside` that reads dwide. Call this
+ * function before the compute stream overwrites dwide. */
 static void rejoin(sgt_cuda_backend *c)
 {
     if (c->queue.branches) sgt_cuda_wait(c->queue.compute, c->queue.rejoined);
@@ -72,13 +72,13 @@ static void bias_beside(sgt_cuda_backend *c, int which, const sgt_cuda_block *l)
     c->queue.branches = 1;
 }
 
-/* Compute the gradients of a weight and its bias from dwide. The bias gradient is computed on the
- * stream `beside`, which becomes a parallel branch in a CUDA graph. dwide must not change until
- * rejoin is called.
+/* Compute the gradients of a weight and its bias from dwide. The kernel for the bias gradient runs
+ * on the stream `beside`, which becomes a parallel branch in a CUDA graph. dwide must not be
+ * overwritten until rejoin has been called.
  *
- * The gradient that is enqueued first gets the GPU's multiprocessors first. Normally this is the
- * bias gradient, which is short. With the variant bias-room it is the weight gradient, which leaves
- * some multiprocessors to the bias gradient. */
+ * The kernel that is enqueued first gets the GPU's multiprocessors first. Normally this is the
+ * short kernel for the bias gradient. With the variant bias-room, it is the matrix product for the
+ * weight gradient, which leaves some multiprocessors free. */
 static void wide_gradients(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const void *x)
 {
     int weight_first = (c->plan.variants & SGT_VARIANT_BIAS_ROOM) != 0;
@@ -93,8 +93,8 @@ static void wide_gradients(sgt_cuda_backend *c, int which, const sgt_cuda_block 
     if (weight_first) bias_beside(c, which, l);
 }
 
-/* Compute the bias gradient of the matrix product that ends a residual branch, unless `layernorm`
- * has computed it already. */
+/* Compute the bias gradient of the last matrix product of a residual branch, unless the function
+ * `layernorm` computes it. */
 static void branch_bias(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const void *dy)
 {
     if (c->o.no_fuse || c->o.dropout > 0) bias(c, which, l, dy, c->queue.compute, c->buf.scratch);
@@ -106,8 +106,8 @@ static void input(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const
     sgt_cuda_product(c, &c->plan.linear[which].dx, dx, dy, w, NULL, NULL);
 }
 
-/* Return the gradient of a residual branch's output: dx, with the branch's dropout applied if there
- * is dropout. */
+/* Return the gradient of a residual branch's output. With dropout, this is dx with the branch's
+ * dropout mask applied; without dropout, it is dx. */
 static const void *branch(sgt_cuda_backend *c, size_t layer, uint32_t site)
 {
     sgt_cuda_dropout space;
@@ -118,7 +118,7 @@ static const void *branch(sgt_cuda_backend *c, size_t layer, uint32_t site)
     return c->buf.ddrop;
 }
 
-/* Compute dwide (N, 4C) = (dy W^T) * GELU'(fc), the gradient of GELU's input. */
+/* Compute dwide (N, 4C) = (dy W^T) * GELU'(fc), which is the gradient of GELU's input fc. */
 static void gelu_slope(sgt_cuda_backend *c, const sgt_cuda_block *l, const void *dy)
 {
     const void *w = sgt_cuda_weight(c, l->at[SGT_FCPROJ_W]);
@@ -171,8 +171,8 @@ static void embeddings(sgt_cuda_backend *c)
                             c->shape.N, c->shape.T, c->shape.C, c->buf.scratch);
 }
 
-/* Set to 0 the gradients that kernels add to and that no matrix product overwrites. They are the
- * gradients of vectors, of the rows of wpe in use, and of wte if the head has its own weight. */
+/* Set to 0 the gradients that kernels add to and that no matrix product overwrites: those of all
+ * vectors, of the first T rows of wpe and, if the head has a separate weight, of wte. */
 static void zero_rest(sgt_cuda_backend *c)
 {
     sgt_cuda_zero(c->queue.compute, c->flat.grads + c->flat.decayed,

@@ -1,6 +1,6 @@
-/* cuda_backend.c: opens the CUDA backend, and implements those functions of backend.h that run a
- * micro-step or an evaluation. forward.c and backward.c launch the kernels. This code also runs on
- * the host (tests/kernels/host). */
+/* cuda_backend.c: opens the CUDA backend, and implements the functions of backend.h that run a
+ * micro-step or an evaluation. forward.c and backward.c launch the kernels. In the tests, this code
+ * also runs on a CPU (tests/kernels/host). */
 #include "train/cuda/cuda_backend.h"
 
 #include <math.h>
@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* minimum size in bytes of the pinned staging buffer, through which parameters, moments and the
- * batches of evaluations are copied */
+/* minimum size in bytes of the pinned staging buffer, through which the host copies parameters,
+ * moments and the batches of evaluations */
 #define STAGING ((size_t)4 << 20)
-/* The arena leaves 1/64 of the device's memory free, but not more than this number of bytes, for
- * the code of kernels and for CUDA graphs. */
+/* The arena leaves 1/64 of the device's memory, but at most this many bytes, free for the code of
+ * kernels and for CUDA graphs. */
 #define SPARE ((uint64_t)256 << 20)
 
 static void close_backend(sgt_backend *b)
@@ -24,8 +24,7 @@ static void close_backend(sgt_backend *b)
     sgt_cuda_graph_free(c->queue.micro_graph);
     sgt_cuda_graph_free(c->queue.last_graph);
     sgt_cuda_graph_free(c->queue.update_graph);
-    /* the graphs must be freed before this call, because NCCL waits until no graph contains NCCL
-     * calls any more */
+    /* free the graphs before this call: NCCL waits until no graph contains NCCL calls */
     sgt_cuda_ranks_leave(c);
     if (lost) sgt_cuda_finish(c->queue.compute, NULL);
     for (int i = 0; i < SGT_CUDA_RING; i++) {
@@ -70,8 +69,9 @@ static size_t memory(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KIND
 
 /* ---- a micro-step ---- */
 
-/* Copy a batch to the row buffer `slot` on the device, on the stream s. With --document-mask, also
- * copy where documents start; `staged` is pinned memory for these N integers. */
+/* Copy a batch to the device's row buffer with index `slot`, on the stream s. With --document-mask,
+ * also copy the N positions at which documents begin; `staged` is pinned memory for these N
+ * integers. */
 static void copy_batch(sgt_cuda_backend *c, sgt_cuda_stream s, const sgt_batch *rows, int slot,
                        int32_t *staged)
 {
@@ -83,22 +83,22 @@ static void copy_batch(sgt_cuda_backend *c, sgt_cuda_stream s, const sgt_batch *
     sgt_cuda_copy(s, c->buf.starts[slot], staged, bytes);
 }
 
-/* Copy a batch to the row buffer `slot` on the device. Unless overlap is off, this happens while
- * the previous micro-step computes. */
+/* Copy a batch to the device's row buffer with index `slot`. Unless the user has turned overlap
+ * off, the copy runs while the device computes the previous micro-step. */
 static void copy_rows(sgt_cuda_backend *c, const sgt_batch *rows, int slot)
 {
     uint64_t k = c->queue.micro_steps;
     sgt_cuda_stream s = c->o.no_overlap ? c->queue.compute : c->queue.copies;
-    /* wait until the device no longer reads this row buffer, which the micro-step before the
-     * previous one did */
+    /* before overwriting this row buffer, wait until the device has finished the micro-step that
+     * read it, which is the one before the previous micro-step */
     sgt_cuda_wait(s, c->queue.taken[slot]);
     copy_batch(c, s, rows, slot, c->queue.staged[k % SGT_CUDA_RING]);
     sgt_cuda_record(c->queue.copied[k % SGT_CUDA_RING], s);
     sgt_cuda_wait(c->queue.compute, c->queue.copied[k % SGT_CUDA_RING]);
 }
 
-/* Copy ids and targets from the row buffer `slot` to where the kernels of this micro-step read
- * them. */
+/* Copy ids and targets from the row buffer with index `slot` to the fixed addresses at which the
+ * kernels read them. */
 static void take_rows(sgt_cuda_backend *c, int slot)
 {
     sgt_cuda_take_batch(c->queue.compute, c->buf.ids, c->buf.targets, c->buf.batch[slot],
@@ -128,12 +128,11 @@ static void compute_micro_step(sgt_cuda_backend *c)
     uint64_t before = sgt_cuda_count().launches;
     sgt_cuda_forward(c, 1);
     sgt_cuda_head(c, 1);
-    /* Include the kernels that take_rows has launched before this function was called: one, and a
-     * second one with --document-mask. */
+    /* count the kernels that take_rows has already launched: one, or two with --document-mask */
     unsigned rows = 1 + (c->o.documents != 0);
     c->base.launches_forward = (unsigned)(sgt_cuda_count().launches - before) + rows;
     sgt_cuda_backward(c);
-    /* plus 1 for the kernel that prepares the control block at the beginning of a micro-step */
+    /* plus 1 for the kernel that prepares the control block at the start of a micro-step */
     c->queue.launched_micro = (unsigned)(sgt_cuda_count().launches - before) + rows + 1;
 }
 
@@ -167,17 +166,17 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_b
                   : sgt_cuda_run(c, &c->queue.micro_graph, compute_micro_step, err);
     c->queue.micro_steps++;
     c->queue.open_step = 1 + last;
-    /* After this call, the caller may overwrite the rows that it passed base.hold calls ago, so
-     * wait until the device has copied those. This blocks the host only if it has enqueued several
-     * micro-steps that the device has not run yet. */
+    /* After this function returns, the caller may overwrite the batch that it passed base.hold
+     * calls ago, so wait until that batch has been copied. This makes the host wait only if it is
+     * several micro-steps ahead of the device. */
     if (rc < 0 || k < c->base.hold) return rc;
     return sgt_cuda_event_finish(c->queue.copied[(k - c->base.hold) % SGT_CUDA_RING], err);
 }
 
 /* ---- evaluation ---- */
 
-/* Map the bits of a floating-point number (16 or 32 bits) to an unsigned integer, such that
- * comparing two integers gives the same result as comparing the numbers. */
+/* Return an unsigned integer for the floating-point number at `at` (16 or 32 bits), such that
+ * comparing two of these integers is the same as comparing the two numbers. */
 static uint32_t order_of(const sgt_cuda_backend *c, const unsigned char *at)
 {
     uint32_t bits, sign = c->shape.width == 4 ? 1u << 31 : 1u << 15;
@@ -187,9 +186,9 @@ static uint32_t order_of(const sgt_cuda_backend *c, const unsigned char *at)
     return bits & sign ? ~bits & (2 * sign - 1) : bits | sign;
 }
 
-/* Set rows->greedy[i] to 1 for each target whose logit is the largest of its row, else to 0. Logits
- * are copied through pinned memory, one row at a time. Only rows whose target has a loss are
- * copied. In practice these are few, such as the last word of a text. */
+/* For each target i that counts in the loss, set rows->greedy[i] to 1 if the target's logit is the
+ * largest logit of its position, otherwise to 0. The logits are copied to the host one position at
+ * a time. In practice there are few such targets, for example the last word of a text. */
 static int find_greedy(sgt_cuda_backend *c, const sgt_batch *rows, sgt_error *err)
 {
     size_t bytes = c->shape.V * c->shape.width;
@@ -219,7 +218,7 @@ static int eval(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *t
         return sgt_fail(err, SGT_EUSAGE, "backend: evaluation in the middle of a step");
     refresh_copy(c);
     int rc =
-        /* wait until the device has finished reading row buffer 0 and the staging buffer */
+        /* wait until the device has read row buffer 0 and the staging buffer */
         sgt_cuda_finish(c->queue.copies, err);
     if (rc == SGT_OK) rc = sgt_cuda_finish(c->queue.compute, err);
     if (rc < 0) return rc;
@@ -253,18 +252,18 @@ static void pinned_free(void *ctx, void *p)
     sgt_cuda_host_free(p);
 }
 
-/* Return how many bytes the arena may use: the free device memory minus a reserve. Without this
- * reserve, the driver could not load a kernel's code into device memory when the kernel is first
- * launched. */
+/* Return how many bytes the arena may use: the free device memory minus a reserve. The driver needs
+ * the reserve when a kernel is first launched, because it then loads the kernel's code into device
+ * memory. */
 static uint64_t room_on(const sgt_cuda_device *d)
 {
     uint64_t spare = d->memory / 64 < SPARE ? d->memory / 64 : SPARE;
     return d->available > spare ? d->available - spare : 0;
 }
 
-/* Return the error that the arena does not fit in device memory, with advice for --batch-size.
- * `taken`: bytes that the backend has already allocated. They are added to the free memory, because
- * the needed memory includes them, too. */
+/* Return the error that the arena does not fit in device memory. The message advises a
+ * --batch-size. taken: number of bytes that the backend has already allocated; they are added to
+ * the free memory, because the required memory includes them. */
 static int no_room(const sgt_cuda_backend *c, uint64_t taken, sgt_error *err)
 {
     const sgt_cuda_device *d = &c->device;
@@ -301,8 +300,8 @@ static int allocate_arena(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_error why;
     void *arena;
-    /* read the amount of free memory again, because libraries have allocated some since the device
-     * was opened */
+    /* read the amount of free memory again, because libraries have allocated memory since the
+     * device was opened */
     int rc = open_device(c, err);
     if (rc < 0) return rc;
     sgt_cuda_lay_out(c);
@@ -313,8 +312,8 @@ static int allocate_arena(sgt_cuda_backend *c, sgt_error *err)
     return SGT_OK;
 }
 
-/* Set all flat arrays to 0 before parameters are loaded, because gradients, moments, padding and
- * the gaps between tensors must be 0. */
+/* Set all flat arrays to 0 before parameters are loaded. Gradients and moments must start at 0, and
+ * padding and the gaps between tensors must always be 0. */
 static int clear_state(sgt_cuda_backend *c, sgt_error *err)
 {
     size_t bytes = c->flat.own * sizeof(float);
@@ -333,7 +332,7 @@ static int clear_state(sgt_cuda_backend *c, sgt_error *err)
     sgt_cuda_place place = {.ranks = c->shape.ranks};
     memcpy(c->queue.staging, &place, sizeof place);
     sgt_cuda_copy(c->queue.compute, c->buf.place, c->queue.staging, sizeof place);
-    /* wait for the last copy from the staging buffer, which may then be reused */
+    /* wait for the last copy from the staging buffer, so that the buffer can be reused */
     int rc = sgt_cuda_finish(c->queue.compute, err);
     return rc < 0 ? rc : sgt_cuda_start_control(c, &s, err);
 }
@@ -376,7 +375,7 @@ static int open_products(sgt_cuda_backend *c, sgt_error *err)
                                 .choices = c->o.choices,
                                 .timing = !c->o.deterministic && !c->o.checking};
     int rc = sgt_cuda_gemms_open(&c->plan.gemms, &g, err);
-    /* there is not enough device memory for the workspace of matrix products */
+    /* the device has too little memory for the workspace of matrix products */
     if (rc == SGT_ENOMEM) {
         sgt_cuda_lay_out(c);
         return no_room(c, 0, err);
@@ -429,7 +428,8 @@ int sgt_cuda_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_e
     if (rc == SGT_OK) rc = open_streams(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_ranks_open(c, err);
     if (rc == SGT_OK) rc = open_products(c, err);
-    /* measure before the arena is allocated, while enough memory is free for large matrices */
+    /* measure the peak speed before allocating the arena, while there is enough memory for large
+     * matrices */
     if (rc == SGT_OK) sgt_cuda_find_peak(c);
     if (rc == SGT_OK) rc = allocate_arena(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_choose_gelu(c, err);
