@@ -15,23 +15,23 @@ typedef struct range {
     uint32_t from, to;
 } range;
 
-/* Ranges of characters before which text can be cut so that both sides can be normalized
- * separately. Each of these characters has a decomposition that begins with a starter (combining
- * class 0) that never composes with the character before it. The ranges cover most non-ASCII
- * scripts, and emoji. (A test checks them against utf8proc's tables.) */
+/* Ranges of characters before which text can be cut, so that the text on either side can be
+ * normalized by itself. The decomposition of each of these characters begins with a starter (a
+ * character of combining class 0) that never composes with a preceding character. The ranges
+ * include most non-ASCII scripts, and emoji. (A test compares them with utf8proc's tables.) */
 static const range boundaries[] = {
     {0x00C0, 0x017F}, {0x0391, 0x03A1}, {0x03A3, 0x03CE}, {0x0400, 0x0481}, {0x0531, 0x0556},
     {0x0561, 0x0586}, {0x05D0, 0x05EA}, {0x0621, 0x064A}, {0x0904, 0x0939}, {0x0E01, 0x0E2E},
     {0x10D0, 0x10FA}, {0x2010, 0x2027}, {0x3001, 0x3002}, {0x3041, 0x3096}, {0x30A1, 0x30FA},
     {0x3400, 0x4DBF}, {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3}, {0xFF01, 0xFF5E}, {0x1F300, 0x1FAFF}};
 
-/* Ranges of `boundaries` in which NFC and NFKC leave every character unchanged. (A test checks
- * this, too.) */
+/* Ranges within `boundaries` whose characters NFC and NFKC leave unchanged. (A test compares them
+ * with utf8proc's tables.) */
 static const range unchanged[] = {{0x0400, 0x0481}, {0x05D0, 0x05EA}, {0x0E01, 0x0E2E},
                                   {0x3041, 0x3094}, {0x30A1, 0x30FA}, {0x3400, 0x4DBF},
                                   {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3}};
 
-/* what out-of-memory messages call the memory that this file allocates */
+/* description, in out-of-memory messages, of the memory that this file allocates */
 static const char what[] = "normalized text";
 
 static int within(const range *r, size_t count, uint32_t cp)
@@ -89,8 +89,8 @@ static unsigned combining_class(int32_t cp)
     return (unsigned)utf8proc_get_property(cp)->combining_class;
 }
 
-/* Sort the n combining marks at p by combining class. Marks of equal class keep their order.
- * `other` is scratch memory for n code points. */
+/* Sort the n combining marks at p by combining class, without changing the order of marks of equal
+ * class. `other` is scratch memory for n code points. */
 static void sort_marks(int32_t *p, int32_t *other, size_t n)
 {
     size_t count[257] = {0};
@@ -105,8 +105,8 @@ static void sort_marks(int32_t *p, int32_t *other, size_t n)
     memcpy(p, other, n * sizeof *p);
 }
 
-/* End the current extent (text that is normalized as a unit): put its decomposed code points into
- * canonical order, compose them, and append them to z->text. */
+/* Finish the current extent, a section of text that is normalized by itself: put the n decomposed
+ * code points in z->points into canonical order, compose them, and append the result to z->text. */
 static int end_extent(sgt_normalizer *z, sgt_error *err)
 {
     int32_t *p = z->points;
@@ -123,16 +123,16 @@ static int end_extent(sgt_normalizer *z, sgt_error *err)
     return rc;
 }
 
-/* Return 1 if an extent (a section of text that is normalized separately) ends before character
- * cp. */
+/* Return 1 if a section of text that is normalized by itself (an extent) ends before character cp,
+ * else 0. */
 static int ends_extent(uint32_t cp)
 {
     return cp == SGT_UTF8_ILL_FORMED || sgt_normalize_boundary(cp);
 }
 
-/* Normalize the extent that begins at s, and append the result. The extent takes at least one
- * character, and ends before the next character before which text can be cut (ends_extent). Return
- * its length in bytes. */
+/* Normalize the extent that begins at s (a section of text that is normalized by itself), append
+ * the result to z->text, and return the length of the extent in bytes. The extent has at least one
+ * character, and ends before the next character for which ends_extent returns 1. */
 static size_t append_extent(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, size_t n,
                             int *rc, sgt_error *err)
 {
@@ -165,8 +165,8 @@ int sgt_normalize_text(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, 
     if (at == n || form == SGT_NORMALIZE_NONE || form == SGT_NORMALIZE_AS_VOCAB) return SGT_OK;
     z->used = z->count = 0;
     for (size_t from = 0; from < n && !rc; at = sgt_utf8_ascii(s + from, n - from) + from) {
-        /* Copy ASCII unchanged, except the last ASCII character before a non-ASCII character: the
-         * two may combine, so it begins the next extent. */
+        /* Copy ASCII characters unchanged, except the last one before a non-ASCII character. That
+         * one may combine with the non-ASCII character, so it begins the next extent. */
         size_t copy = at > from && at < n ? at - 1 : at;
         rc = append(z, s + from, copy - from, err);
         from = copy;

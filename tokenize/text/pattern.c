@@ -1,6 +1,6 @@
-/* pattern.c: splits text by a regular expression with PCRE2. PCRE2 needs well-formed UTF-8, but the
- * text may be ill-formed. If so, a copy with U+FFFD in place of each ill-formed unit is matched,
- * called the twin. Offsets in the twin are converted to offsets in the text by counting units. */
+/* pattern.c: splits text by a regular expression with PCRE2. Because PCRE2 needs well-formed UTF-8,
+ * text that has ill-formed sequences is matched in the form of a copy, called the twin, in which
+ * U+FFFD replaces each of them. Offsets in the twin are converted back to offsets in the text. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "tokenize/text/pattern.h"
 
@@ -12,8 +12,8 @@
 #include "tokenize/text/unicode.h"
 #include "tokenize/text/utf8.h"
 
-/* maximum size in bytes of the stack for PCRE2's JIT. The default of 32 KiB is too small for
- * patterns that backtrack over long runs. */
+/* maximum size in bytes of the stack for PCRE2's JIT; the default of 32 KiB is too small for
+ * patterns that backtrack over many characters */
 #define JIT_STACK_MAX (8u << 20)
 
 struct sgt_pattern {
@@ -21,11 +21,12 @@ struct sgt_pattern {
     pcre2_match_data *match;
     pcre2_match_context *context;
     pcre2_jit_stack *stack;
-    /* copy of the text with U+FFFD for ill-formed units; NULL if the text is well formed */
+    /* copy of the text in which U+FFFD replaces ill-formed UTF-8; NULL if the text is well
+     * formed */
     uint8_t *twin;
-    /* Offsets in the text that PCRE2 matches: the twin (a copy without ill-formed UTF-8) if there
-     * is one, else the text itself. n: its length; at: end of the last piece returned; from, to:
-     * start and end of the next match, both n if there is none. */
+    /* Length of, and offsets in, the subject that PCRE2 matches: the twin if there is one, else the
+     * text itself. n: length of the subject. at: end of the last piece that was returned. from, to:
+     * start and end of the next match; both equal n if there is no further match. */
     size_t n, at, from, to;
     sgt_error *why;
 };
@@ -41,8 +42,8 @@ void sgt_pattern_free(sgt_pattern *p)
     free(p);
 }
 
-/* Compile a pattern in which spell_out has replaced the character classes. $ matches only at the
- * end of the text, as in Rust's regex library, which tiktoken uses. */
+/* Compile a pattern. The option makes $ match only at the end of the text, as in Rust's regex
+ * library, which tiktoken uses. */
 static int compile(sgt_pattern **out, const char *pattern, sgt_error *err)
 {
     const uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_DOLLAR_ENDONLY;
@@ -61,8 +62,8 @@ static int compile(sgt_pattern **out, const char *pattern, sgt_error *err)
         return sgt_fail(err, SGT_EUSAGE, "pattern: at byte %zu: %s", (size_t)where,
                         (const char *)why);
     }
-    /* Ignore a failure: hardened systems forbid the JIT, and PCRE2's interpreter then gives the
-     * same pieces, only more slowly. */
+    /* Ignore an error here: if the system forbids the JIT, PCRE2's interpreter gives the same
+     * result more slowly. */
     (void)pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE);
     p->match = pcre2_match_data_create(1, NULL);
     p->context = pcre2_match_context_create(NULL);
@@ -76,16 +77,17 @@ static int compile(sgt_pattern **out, const char *pattern, sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- character classes from the tables of unicode.h ---- */
+/* ---- character classes ---- */
 
-/* A set of character kinds is a bit mask; this is the set that contains only SGT_KIND_k. */
+/* set of character kinds that contains only SGT_KIND_k; such sets are bit masks, combined with
+ * OR */
 #define KIND(k) (1u << SGT_KIND_##k)
 #define LETTERS (KIND(LU) | KIND(LT) | KIND(LL) | KIND(LM) | KIND(LO))
 
 static int is_in(uint32_t cp, unsigned kinds) { return (int)(kinds >> sgt_unicode_kind(cp) & 1); }
 
-/* Write the code-point ranges of these kinds of characters in the syntax of a bracketed class. If
- * `negated` is 1, write the ranges of all other characters instead. */
+/* Write the ranges of all code points whose kinds are in the set `kinds`, in the syntax used
+ * between [ and ]. If `negated` is 1, write the ranges of all other code points instead. */
 static void put_ranges(FILE *f, unsigned kinds, int negated)
 {
     for (uint32_t from = 0; from <= 0x10FFFF; from++) {
@@ -97,8 +99,8 @@ static void put_ranges(FILE *f, unsigned kinds, int negated)
     }
 }
 
-/* Return the set of kinds for which the Unicode property named by the n bytes at `name` stands, or
- * 0 if unicode.h has no table for this property. */
+/* Return the set of character kinds that have a Unicode property, such as Lu. The property's name
+ * is the n bytes at `name`. Return 0 if unicode.h has no table for this property. */
 static unsigned property(const char *name, size_t n)
 {
     static const struct {
@@ -111,9 +113,10 @@ static unsigned property(const char *name, size_t n)
     return 0;
 }
 
-/* Parse a class such as \s, \S, \pL, \p{Lu} or \P{^N} at p. Set *kinds to the kinds of characters
- * that it names, and *negated to 1 if it means all other characters. Return its length, or 0 if
- * there is no class at p that unicode.h has a table for. */
+/* Parse a character class, such as \s, \S, \pL, \p{Lu} or \P{^N}, at p. Set *kinds to the set of
+ * the kinds that it names, and *negated to 1 if the class is the complement of this set, else to 0.
+ * Return the length of the class, or 0 if there is no class at p or unicode.h has no table for
+ * it. */
 static size_t read_class(const char *p, unsigned *kinds, int *negated)
 {
     *kinds = KIND(SPACE);
@@ -128,7 +131,7 @@ static size_t read_class(const char *p, unsigned *kinds, int *negated)
     return *kinds ? (size_t)(name - p) + n + 1 : 0;
 }
 
-/* Return 1 if a flag group in the pattern, such as (?i), sets this flag. */
+/* Return 1 if a group of flags in the pattern at p, such as (?i), contains this flag, else 0. */
 static int has_flag(const char *p, char flag)
 {
     while ((p = strstr(p, "(?"))) {
@@ -138,8 +141,9 @@ static int has_flag(const char *p, char flag)
     return 0;
 }
 
-/* Return the length of an element of the pattern that spell_out copies unchanged: \Q...\E, (?#...),
- * [:alpha:], an escape, or one character. p: its start; in_class: 1 if p is between [ and ]. */
+/* Return the length of the element of a pattern at p, which spell_out copies unchanged: \Q...\E,
+ * (?#...), [:alpha:], an escape sequence, or one character. in_class is 1 if p is inside [...],
+ * else 0. */
 static size_t read_plain(const char *p, int in_class)
 {
     const char *end = NULL;
@@ -153,9 +157,9 @@ static size_t read_plain(const char *p, int in_class)
     return end ? (size_t)(end - p) + 2 : p[0] == '[' ? 1 : strlen(p);
 }
 
-/* Write the pattern with its classes replaced by the code-point ranges of unicode.h's tables. If
- * the pattern ignores case anywhere, each class outside [ ] is enclosed in (?-i:...): otherwise a
- * class such as \p{Lu} would also match letters of the other case. */
+/* Write the pattern at p, with each class that unicode.h has a table for replaced by ranges of code
+ * points. If the pattern ignores case anywhere, enclose each such class outside [...] in (?-i:...),
+ * because a class such as \p{Lu} would otherwise also match letters of the other case. */
 static void spell_out(FILE *f, const char *p)
 {
     const int caseless = has_flag(p, 'i');
@@ -172,7 +176,7 @@ static void spell_out(FILE *f, const char *p)
         if (n == 1 && *p == '[' && !in_class) {
             in_class = 1;
             n += p[n] == '^';
-            n += p[n] == ']'; /* directly after [ or [^, a ] is an ordinary character */
+            n += p[n] == ']'; /* a ] directly after [ or [^ does not end the class */
         } else if (n == 1 && *p == ']') {
             in_class = 0;
         }
@@ -184,9 +188,9 @@ int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err)
 {
     char *text = NULL;
     size_t n;
-    /* Compile the original pattern first, so that the offsets in error messages refer to it. Keep
-     * this version if the pattern has (?x): spell_out does not parse the white space and comments
-     * that (?x) allows. */
+    /* Compile the original pattern first, so that error messages refer to offsets in it. If the
+     * pattern has the flag x, use the compiled original, because spell_out cannot parse the white
+     * space and comments that this flag allows. */
     int rc = compile(out, pattern, err);
     if (rc < 0 || has_flag(pattern, 'x')) return rc;
     sgt_pattern_free(*out);
@@ -202,8 +206,9 @@ int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err)
 
 /* ---- matching ---- */
 
-/* Set p->from and p->to to the start and end of the first match that ends after p->at, the end of
- * the last piece. Keep the match found by the previous call if it still ends after p->at. */
+/* Set p->from and p->to to the start and end of the next match after the last piece that was
+ * returned (which ends at p->at). If the match found last ends after p->at, it is still the next
+ * match. */
 static int find_match(sgt_pattern *p, const sgt_splitter *s)
 {
     PCRE2_UCHAR why[160];
@@ -221,7 +226,8 @@ static int find_match(sgt_pattern *p, const sgt_splitter *s)
     return SGT_OK;
 }
 
-/* Implement sgt_split with PCRE2. A piece is a match, or the text between two matches. */
+/* Implement sgt_split with PCRE2. Each match is a piece; the text between two matches is also a
+ * piece. */
 static size_t split_by_pattern(sgt_splitter *s, uint32_t *ends, size_t max)
 {
     sgt_pattern *p = s->pattern;
@@ -256,29 +262,31 @@ sgt_splitter sgt_pattern_splitter(sgt_pattern *p, const void *text, size_t n, sg
 
 /* ---- known patterns ----
  *
- * The patterns of the named rules, and other patterns that split in the same way. */
+ * Patterns of the rules that have names, and other patterns that give the same pieces. */
 
 #define SUFFIX "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define UPPER "\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}"
 #define LOWER "\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}"
-/* pattern of Llama 3, Qwen 2 and cl100k, as it is written in their Hugging Face tokenizer files;
- * `numbers` is its alternative that matches numbers */
+/* pattern in the Hugging Face tokenizer files of Llama 3, Qwen 2 and cl100k; `numbers` is the
+ * alternative that matches numbers, which differs */
 #define WRITTEN(numbers)                             \
     SUFFIX "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers \
            "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-/* pattern that gives the same pieces as WRITTEN, as minbpe and nanochat write it */
+/* pattern that gives the same pieces as WRITTEN(numbers), in the form that minbpe and nanochat
+ * use */
 #define SHORTER(numbers)                                            \
     "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|" numbers \
     "| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"
 
-/* o200k's pattern, but without contractions, and with one digit per piece */
+/* pattern of Mistral's Tekken: o200k's pattern without contractions, and with one digit per
+ * piece */
 #define TEKKEN                                                                                 \
     "[^\\r\\n\\p{L}\\p{N}]?[" UPPER "]*[" LOWER "]+|[^\\r\\n\\p{L}\\p{N}]?[" UPPER "]+[" LOWER \
     "]*|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
-/* DeepSeek's file splits three times: first by numbers, then by Chinese and Japanese letters, then
- * by a pattern for the remaining pieces. DEEPSEEK is one expression that gives the same pieces,
- * because its runs end wherever one of the first two patterns would have split. */
+/* DeepSeek's tokenizer file splits text in three steps: by numbers; then the rest by Chinese and
+ * Japanese letters; then the rest by a third pattern. DEEPSEEK is a single pattern with the same
+ * result: its repetitions stop wherever one of the first two steps would have split the text. */
 #define DIGITS "\\p{N}{1,3}"
 #define HAN "一-龥぀-ゟ゠-ヿ"
 #define IN "(?=[" HAN "])"
@@ -290,14 +298,14 @@ sgt_splitter sgt_pattern_splitter(sgt_pattern *p, const void *text, size_t n, sg
            "])++)|" ASCII "|[^\r\n\\p{L}" SIGNS "\\p{N}" HAN "]?(?:" OUT "[\\p{L}\\p{M}])++|" \
            " ?(?:" OUT "[" SIGNS "])++[\r\n]*|\\s*[\r\n]+|\\s+(?![^\\s\\p{N}" HAN "])|\\s+"
 
-/* The table of rules, beginning with those that split.h has code for. A rule without a `regex` has
- * a `text` that gives the same pieces in Hugging Face's library as in PCRE2. */
+/* Known rules. Those for which split.c has code of its own come first. If a rule has no `regex`,
+ * its `text` gives the same pieces in Hugging Face's library as in PCRE2. */
 static const sgt_rule rules[] = {
     {.name = "cl100k",
      .text = "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|\\p{N}{1,3}+|"
              " ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*+|\\s++$|\\s*[\\r\\n]|\\s+(?!\\S)|\\s",
-     /* `regex` differs from `text` because in Oniguruma's syntax {1,3}+ repeats {1,3}, and $
-      * matches at the end of each line */
+     /* `regex` must differ from `text`: in Oniguruma's syntax, {1,3}+ means that {1,3} is repeated,
+      * and $ also matches at the end of each line */
      .regex = "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|(?>\\p{N}{1,3})|"
               " ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*+|\\s++\\z|\\s*[\\r\\n]|\\s+(?!\\S)|\\s",
      .digits = 3,
@@ -330,7 +338,8 @@ sgt_rule sgt_rule_of(const char *name_or_pattern)
     for (size_t i = 0; i < RULES; i++) {
         sgt_rule r = rules[i];
         if (strcmp(r.text, text) != 0 && (!r.name || strcmp(r.name, text) != 0)) continue;
-        /* GPT-2's rule can be written in several ways; store the same text for all of them. */
+        /* several patterns in the table are equivalent to GPT-2's rule; use the same text for all
+         * of them */
         if (r.by == SGT_RULE_GPT2) r.text = SGT_PIECE_RULE;
         if (!r.regex) r.regex = r.text;
         return r;
@@ -338,8 +347,8 @@ sgt_rule sgt_rule_of(const char *name_or_pattern)
     return (sgt_rule){.text = text, .by = SGT_RULE_PCRE2};
 }
 
-/* Some files split text by one pattern (`before`), and then split those pieces by another
- * (`regex`). `text` is one pattern that gives the same pieces in one step. */
+/* Patterns for tokenizer files that split text in two steps: by `before`, and then each piece by
+ * `regex`. `text` is a single pattern that gives the same pieces. */
 static const struct {
     const char *before, *regex, *text;
 } steps[] = {

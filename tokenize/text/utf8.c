@@ -1,14 +1,14 @@
-/* utf8.c: divides text into characters and ill-formed sequences (units, utf8.h), by table 3-7 of
- * the Unicode standard, which lists the bytes allowed after each lead byte. */
+/* utf8.c: divides text into units, which are UTF-8 characters or ill-formed sequences (utf8.h). It
+ * uses table 3-7 of the Unicode Standard, which lists the bytes that may follow each lead byte. */
 #include "tokenize/text/utf8.h"
 
 #include <string.h>
 
 #include "loader/base/cpu.h"
 
-/* Return the number of continuation bytes that follow lead byte b, or 0 if b is not the lead byte
- * of a well-formed sequence. Set *lo and *hi to the bounds of the first continuation byte; all
- * further ones are in 80..BF. */
+/* Return the number of continuation bytes that must follow lead byte b, or 0 if no well-formed
+ * sequence of several bytes begins with b. Set *lo and *hi to the lowest and highest value allowed
+ * for the first continuation byte. All further continuation bytes must be in 80..BF. */
 static unsigned follows(uint8_t b, uint8_t *lo, uint8_t *hi)
 {
     *lo = 0x80;
@@ -43,8 +43,9 @@ size_t sgt_utf8_unit(const uint8_t *s, size_t n, uint32_t *cp)
     return more + 1;
 }
 
-/* Return the length of the longest well-formed beginning of the n bytes at s, but stop after the
- * character that reaches offset `most`. The first `at` bytes must be well formed. */
+/* Return the length of a well-formed prefix of the n bytes at s. The prefix ends before the first
+ * ill-formed sequence, or at the end of a character, at most 7 bytes after offset `most`. The
+ * caller guarantees that the first `at` bytes are well formed. */
 static size_t valid_until(const uint8_t *s, size_t at, size_t most, size_t n)
 {
     while (at < most) {
@@ -75,10 +76,10 @@ size_t sgt_utf8_ascii(const uint8_t *s, size_t n)
 size_t sgt_utf8_valid(const uint8_t *s, size_t n)
 {
 #if defined(__x86_64__)
-    /* Alternate between two methods. The first checks a block of 64 bytes character by character,
-     * and finds the ill-formed unit at which vector code has stopped. The second is vector code,
-     * which skips as many well-formed blocks as it can. In this way, text full of ill-formed units
-     * takes no longer than without vector code. */
+    /* Alternate between two methods. First, check 64 bytes one character at a time, which also
+     * finds the ill-formed sequence at which the vector code has stopped. Then, let the vector code
+     * skip as many well-formed blocks as possible. In this way, text that is full of ill-formed
+     * sequences takes no longer than without vector code. */
     for (size_t at = 0; sgt_cpu() >= SGT_CPU_AVX2 && n - at >= 128;) {
         size_t most = at + 64;
         at = valid_until(s, at, most, n);

@@ -1,9 +1,10 @@
 /* utf8.h: reads arbitrary bytes as Unicode code points.
  *
- * Text is divided into units. A unit is a well-formed UTF-8 sequence or a maximal ill-formed
- * subpart: the longest start of a well-formed sequence, or else one byte (Unicode 3.9, table 3-8).
- * A standard decoder, such as Python's with errors="replace", writes one U+FFFD for each ill-formed
- * unit. */
+ * Any text is divided into units. A unit is either the UTF-8 encoding of one character, or an
+ * ill-formed sequence: the longest incomplete beginning of a character's encoding or, if there is
+ * none, a single byte (section 3.9 of the Unicode Standard, table 3-8). A decoder that follows the
+ * standard, such as Python's with errors="replace", replaces each ill-formed unit with one
+ * U+FFFD. */
 #ifndef SGT_UTF8_H
 #define SGT_UTF8_H
 
@@ -12,13 +13,15 @@
 
 #define SGT_UTF8_ILL_FORMED UINT32_MAX
 
-/* Return the length in bytes of the unit at s, which is a character or an ill-formed sequence. n >=
- * 1 bytes can be read. Set *cp to its code point, or to SGT_UTF8_ILL_FORMED. */
+/* Read the unit (a UTF-8 character, or an ill-formed sequence) at the beginning of the n >= 1 bytes
+ * at s. Set *cp to the character's code point, or to SGT_UTF8_ILL_FORMED. Return the length of the
+ * unit in bytes. */
 size_t sgt_utf8_unit(const uint8_t *s, size_t n, uint32_t *cp);
 
-/* Return the length in bytes of the unit at p, which is a character or an ill-formed sequence. Set
- * *cp to its code point, or to SGT_UTF8_ILL_FORMED. Four bytes must be readable at p. Unlike
- * sgt_utf8_unit, this function tests for characters of two and three bytes first. */
+/* Read the unit (a UTF-8 character, or an ill-formed sequence) at p. Set *cp to the character's
+ * code point, or to SGT_UTF8_ILL_FORMED, and return the length of the unit in bytes. Four bytes
+ * must be readable at p. The result equals that of sgt_utf8_unit(p, 4, cp), but is faster for
+ * characters of two or three bytes. */
 static inline unsigned sgt_utf8_unit_in_four(const uint8_t *p, uint32_t *cp)
 {
     unsigned a = p[0], b = p[1] ^ 0x80u, c = p[2] ^ 0x80u;
@@ -31,31 +34,34 @@ static inline unsigned sgt_utf8_unit_in_four(const uint8_t *p, uint32_t *cp)
     return (unsigned)sgt_utf8_unit(p, 4, cp);
 }
 
-/* Return the number of ASCII bytes before the first byte of s that is not ASCII. */
+/* Return the number of bytes in the n bytes at s that come before the first non-ASCII byte; n if
+ * there is none. */
 size_t sgt_utf8_ascii(const uint8_t *s, size_t n);
 
-/* Return the offset of the first ill-formed unit in the n bytes at s, or n if there is none. */
+/* Return the offset of the first ill-formed sequence in the n bytes at s, or n if all of the text
+ * is well-formed UTF-8. */
 size_t sgt_utf8_valid(const uint8_t *s, size_t n);
 
-/* Return the number of ill-formed units in the n bytes at s. Store the offsets of the first `max`
- * of them in offsets[], which may be NULL if max is 0. */
+/* Return the number of ill-formed sequences in the n bytes at s. Store the offsets of the first
+ * `max` of them in the array `offsets`, which can be NULL if max is 0. */
 size_t sgt_utf8_count_ill_formed(const uint8_t *s, size_t n, uint64_t *offsets, size_t max);
 
-/* Copy the n bytes at s to `out`, with U+FFFD (EF BF BD) in place of each ill-formed unit. `out`
- * must have room for 3n bytes and must not overlap s. Return the number of bytes written. */
+/* Copy the n bytes at s to `out`, replacing each ill-formed sequence with U+FFFD (EF BF BD). `out`
+ * must have room for 3n bytes and must not overlap the input. Return the number of bytes
+ * written. */
 size_t sgt_utf8_replace(uint8_t *out, const uint8_t *s, size_t n);
 
-/* Convert offset `to` in the output of sgt_utf8_replace to the corresponding offset in its
- * input s. */
+/* Convert an offset `to` in the output of sgt_utf8_replace to the corresponding offset in its
+ * input, the n bytes at s. */
 size_t sgt_utf8_replaced_at(const uint8_t *s, size_t n, size_t to);
 
 /* ---- levels ----
  *
- * A vector function for utf8.c that skips well-formed text fast. */
+ * A function for utf8.c that skips well-formed text with vector instructions. */
 
-/* Return an offset, `at` or larger, up to which s is well formed. The function stops when fewer
- * than 64 bytes are left, or before a block of 64 bytes that contains an ill-formed unit. The
- * caller guarantees that the first `at` bytes of s are well formed and that 3 <= at <= n. The
+/* Return an offset, at least `at`, before which s is well-formed UTF-8. The function stops when
+ * fewer than 64 bytes are left, or at a block of 64 bytes that contains an ill-formed sequence. The
+ * caller guarantees that 3 <= at <= n and that the first `at` bytes of s are well formed. This
  * function exists only on x86-64. */
 size_t sgt_utf8_skip_avx2(const uint8_t *s, size_t at, size_t n);
 
