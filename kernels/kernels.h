@@ -81,7 +81,8 @@ typedef struct sgt_kernels {
 
     /* Token and position embeddings: out[i] = wte[ids[i]] + wpe[(row0 + i) % T]
      *   out (n, C), ids (n), wte (V, C), wpe (>=T, C)
-     * If n is 1, out may be the row wte[ids[0]] itself. */
+     * row0 is the index of ids[0] in the batch. If n is 1, `out` may be the row wte[ids[0]]
+     * itself. */
     void (*embed)(float *out, const int32_t *ids, const float *wte, const float *wpe, size_t row0,
                   size_t n, size_t T, size_t C);
 
@@ -111,12 +112,13 @@ typedef struct sgt_kernels {
                                const float *mean, const float *rstd, const float *w, size_t n,
                                size_t C);
 
-    /* GELU of n elements, computed with tanh or with erf, as `kind` says. `out` may be the same
-     * array as x.
+    /* Set `out` to the GELU of n elements of x, computed with tanh or with erf, as `kind` says.
+     * `out` may be the same array as x.
      *   tanh: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))   erf: 0.5 x (1 + erf(x/sqrt 2)) */
     void (*gelu)(float *out, const float *x, size_t n, sgt_gelu_kind kind);
 
-    /* Gradient of GELU for n elements: dx = dout * gelu'(x). dx may be the same array as dout. */
+    /* Backward pass of GELU for n elements: dx = dout * gelu'(x). dx may be the same array as
+     * dout. */
     void (*gelu_backward)(float *dx, const float *dout, const float *x, size_t n,
                           sgt_gelu_kind kind);
 
@@ -289,7 +291,7 @@ size_t sgt_gemm_scratch(int threads);
 
 /* Return the speed of `threads` threads in floating-point operations per second, summed over all
  * threads, or 0 if the speed cannot be measured. Each thread computes its own matrix products,
- * whose operands fit in its L2 cache. The measurement takes 10 to 100 ms. */
+ * whose operands fit in the L2 cache of the thread's core. The measurement takes 10 to 100 ms. */
 double sgt_gemm_peak(int bf16, int threads);
 
 /* text by which checkpoints and reports record that sgt's own matrix products were used */

@@ -47,9 +47,10 @@ SGT_EVERYWHERE uint32_t sgt_moments_random(uint32_t key, uint64_t element)
 }
 
 /* Round a float, given as its bits, to bfloat16. A bfloat16 has the upper 16 bits of a float. If
- * `random` is uniform in 0 .. 65535, the float is rounded away from 0 with probability (its lower
- * 16 bits) / 2^16, and otherwise towards 0. Infinity stays infinity. A NaN stays a NaN if one of
- * its upper 7 fraction bits is set. */
+ * `random` is uniform in 0 .. 65535, the float is rounded away from 0 with probability p / 2^16,
+ * where p is the number in its lower 16 bits, and otherwise towards 0. Infinity stays infinity. A
+ * NaN stays a NaN if at least one of its upper 7 fraction bits is set; otherwise it becomes
+ * infinity. */
 SGT_EVERYWHERE uint16_t sgt_moment_rounded(uint32_t bits, uint32_t random)
 {
     uint32_t finite = (bits & 0x7f800000) != 0x7f800000;

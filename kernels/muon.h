@@ -53,7 +53,7 @@ typedef struct sgt_muon_shape {
      * float32 */
     int bf16;
     /* memory of sgt_muon_memory bytes, aligned to SGT_ARENA_ALIGN; plans that never run at the same
-     * time may share it */
+     * time may share this memory */
     void *memory;
     void *scratch; /* scratch memory for matrix products, as described at sgt_gemm_shape */
 } sgt_muon_shape;
@@ -66,8 +66,8 @@ typedef struct sgt_muon_update {
 typedef struct sgt_muon sgt_muon;
 
 size_t sgt_muon_memory(const sgt_muon_shape *s);
-/* Plan the updates of a matrix, and set *out to the plan. The caller frees it with sgt_muon_free,
- * which accepts NULL. The errors are those of sgt_gemm_plan. */
+/* Plan the updates of a matrix, and set *out to the plan. The caller frees the plan with
+ * sgt_muon_free, which accepts NULL. The function returns the same errors as sgt_gemm_plan. */
 int sgt_muon_plan(sgt_muon **out, const sgt_muon_shape *s, int threads, sgt_error *err);
 void sgt_muon_free(sgt_muon *u);
 /* Update the matrix p and its momentum m from the gradient g. All three have the shape (rows,

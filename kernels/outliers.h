@@ -1,7 +1,7 @@
-/* outliers.h: decides, for CPU and GPU, which updates --skip-spikes skips. An update is skipped if
- * the loss or the gradient norm of its step is far above the average over recent steps, as with
- * llm.c's options -sl and -sg. A skipped step is not added to the history, because several spikes
- * in a row would otherwise seem normal.
+/* outliers.h: decides which updates the option --skip-spikes skips, on CPU and GPU. An update is
+ * skipped if the loss or the gradient norm of its step is far above the average over recent steps,
+ * as with llm.c's options -sl and -sg. A skipped step is not added to the history, because several
+ * spikes in a row would otherwise seem normal.
  *
  *     sgt_outliers o = {0};
  *     if (sgt_outliers_take(&o, z, loss, norm)) ...;  // skip this update
@@ -26,8 +26,8 @@ typedef struct sgt_outliers {
     double loss[SGT_OUTLIER_STEPS], norm[SGT_OUTLIER_STEPS];
 } sgt_outliers;
 
-/* Return how many standard deviations x is above the mean of the SGT_OUTLIER_STEPS values in
- * `last`. Return 0 if these values are all equal. */
+/* Return the number of standard deviations by which x is above the mean of the SGT_OUTLIER_STEPS
+ * values in `last`. Return 0 if all of these values are equal. */
 SGT_EVERYWHERE double sgt_outlier_z(const double *last, double x)
 {
     double sum = 0, squares = 0;

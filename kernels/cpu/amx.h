@@ -107,8 +107,8 @@ SGT_INLINE void amx_block(float *c, const char *left, const char *right, size_t 
 
 /* ---- vectors of bfloat16 ---- */
 
-/* Load 32 bfloat16 elements: the first n from p, and zeros for the others. If n is 0, p is not
- * read. */
+/* Load a vector of 32 bfloat16 elements. The first n elements come from p, and all others are 0. If
+ * n is 0, p is not read. */
 SGT_INLINE __m512i amx_numbers(const uint16_t *p, size_t n)
 {
     if (n >= SIDE) return _mm512_loadu_si512(p);
@@ -159,8 +159,8 @@ SGT_INLINE void amx_pack_rows(char *out, const uint16_t *x, size_t ld, size_t ro
         amx_put(out + i * 64, amx_numbers(x + (i < rows ? i * ld : 0), i < rows ? k : 0));
 }
 
-/* Transpose a 16 x 16 matrix of 4-byte elements, given as 16 vectors, and write it to `out` in rows
- * of 64 bytes. */
+/* Transpose a 16 x 16 matrix of 4-byte elements, whose rows are the vectors in `group`, and write
+ * the result to `out` in rows of 64 bytes. */
 SGT_INLINE void amx_put_transposed(char *out, __m512i group[W])
 {
     vf v[W];

@@ -61,7 +61,7 @@ SGT_INLINE vf group_down(vf first, vf second)
 }
 #endif
 
-/* Load the first min(n, W) floats at p, with zeros in the other lanes. If n is 0, p is not read. */
+/* Load the first min(n, W) floats at p, and set the other lanes to 0. If n is 0, p is not read. */
 SGT_INLINE vf vload_some(const float *p, size_t n) { return n ? vload_upto(p, n) : vset(0); }
 
 /* Load the operand of one vector multiplication from a row: W floats or, with SGT_FOR_bf16, 2 * W
@@ -178,7 +178,7 @@ typedef struct attention_parts {
     float *k_t, *v_t;
     float *k, *v;              /* packed down, (rows/GROUP, width) */
     float *q_down, *dout_down; /* q and dout, packed down columns: (rows/GROUP, width) */
-    float *s, *dp;             /* s: scores; dp: gradients of probabilities; (BLOCK, BLOCK) each */
+    float *s, *dp; /* (BLOCK, BLOCK) arrays: s holds scores, dp the gradients of probabilities */
     /* p: probabilities; ds: score gradients; packed along rows: (BLOCK, BLOCK/GROUP) */
     float *p, *ds;
     float *p_down, *ds_down; /* p and ds, packed down columns: (BLOCK/GROUP, BLOCK) */
@@ -458,7 +458,8 @@ static void backward_block(const attention_parts *a, size_t i0, size_t rows, siz
                      (used - from) / GROUP, 1);
     }
     for (size_t c0 = 0, last = 0; c0 < keys; c0 += ROWS) {
-        /* in the block on the diagonal, queries before c0 precede these keys and do not see them */
+        /* in the block on the diagonal, queries before c0 precede keys c0 and later, and do not see
+         * these keys */
         size_t first = diagonal ? c0 : 0;
         while (last < rows && attention_first(a, i0 + last, j0) < c0 + ROWS) last++;
         /* the last group can also contain a query that sees none of these keys, but the p and ds of

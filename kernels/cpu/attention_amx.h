@@ -163,8 +163,8 @@ SGT_INLINE void attention_pack(const attention_parts *a, char *out, int how, con
         }
 }
 
-/* Multiply block (b, c) of SIDE x SIDE floats, or its transpose, by `factor`, and write it to out
- * (T, D). Rows from T on and columns from D on are not written. */
+/* Multiply `block`, a block of SIDE x SIDE floats, or its transpose, by `factor`, and write the
+ * result to block (b, c) of `out` (T, D). Rows from T on and columns from D on are not written. */
 SGT_INLINE void attention_unpack(const attention_parts *a, float *out, size_t ld,
                                  const float *block, size_t b, size_t c, vf factor[HALVES],
                                  int transposed)

@@ -146,7 +146,7 @@ typedef struct run {
 } run;
 
 /* Return *next and increase it by 1, or return `count` if *next has reached `count`. Several
- * threads may call this at the same time. */
+ * threads may call this function at the same time with the same `next`. */
 static size_t take_next(size_t *next, size_t count)
 {
     size_t i = __atomic_load_n(next, __ATOMIC_RELAXED);

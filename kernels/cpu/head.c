@@ -45,8 +45,8 @@ int sgt_head_possible(const sgt_head *h)
     return tiled(h) || (sgt_own_product(h->bf16) && part_of(h) > 0 && !(h->bf16 && h->C % 2));
 }
 
-/* Return the row stride in elements of e, the array of exponentials. It is an odd number of cache
- * lines, so that successive rows do not compete for the same cache sets. */
+/* Return the row stride in elements of e, the array of exponentials. The stride is an odd number of
+ * cache lines, so that successive rows do not compete for the same cache sets. */
 static size_t line_of(const sgt_head *h)
 {
     size_t lde = (h->V + 63) / 64 * 64; /* an even number of cache lines */
@@ -55,8 +55,8 @@ static size_t line_of(const sgt_head *h)
 
 static size_t parts_of(const sgt_head *h) { return (h->V + part_of(h) - 1) / part_of(h); }
 
-/* Return the number of column ranges into which weight_gradient divides dw, which has C columns.
- * Each task computes one such range, in the rows that belong to one part of the logits. */
+/* Return the number of ranges into which weight_gradient divides the C columns of dw. Each of its
+ * tasks computes one of these ranges, in the rows of dw that belong to one part of the logits. */
 static size_t across_of(const sgt_head *h)
 {
     return (h->C + SGT_SOFTMAX_COLUMNS - 1) / SGT_SOFTMAX_COLUMNS;
@@ -127,9 +127,9 @@ static char *scratch_of(const sgt_head *h)
 }
 
 /* Compute dx (n, C): dx_i = sum_j f e_ij w_j, where the factor f depends on row i and on the part
- * of column j. Each task computes a range of columns of dx. If that gives too few tasks for all
- * threads, dx is also divided into ranges of rows. In this case, the same columns of w are packed
- * once for each range of rows. */
+ * of column j. Each task computes a range of columns of dx. If this gives fewer tasks than threads,
+ * dx is also divided into ranges of rows, although the same columns of w are then packed once for
+ * each range of rows. */
 static void input_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor, float *dx)
 {
     const sgt_gemm_shape g = {

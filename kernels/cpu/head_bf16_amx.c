@@ -90,9 +90,9 @@ typedef struct head {
     float *reference, *at_target, *common;
     double *squares; /* sum of squares of dw for each task */
     /* array of `parts` flags: 1 if the part is mixed, that is, if its factor differs from `common`
-     * in at least one row. In such a row, either the row's maximum in the part is subtracted
-     * instead of the reference, or subtract_one has replaced e. The terms of a mixed part are
-     * multiplied by `factor`. */
+     * in at least one row. In a row with a different factor, the row's maximum in the part is
+     * subtracted instead of the reference, or subtract_one has replaced the row's e. The terms of a
+     * mixed part are multiplied by `factor`. */
     int *mixed;
     char *scratch; /* (threads, scratch_bytes) */
     size_t scratch_bytes;
@@ -237,9 +237,10 @@ static void pack_part(const head *r, char *w, size_t p)
                           r->C, least(SIDE, columns - v * SIDE), least(SIDE, r->C - k * SIDE));
 }
 
-/* Compute the logits of row block b (SIDE rows of x) in part p, and store e, which is computed from
- * them. For each row, also store the part's largest logit and its sum of e. If the target is in
- * this part, store its logit. `w` contains the part's packed weights. */
+/* Compute the logits of row block b (SIDE rows of x) in part p, and store e, the exponentials of
+ * these logits. For each row, also store the largest logit and the sum of e in this part. If the
+ * row's target is in this part, store the target's logit. `w` contains the part's packed
+ * weights. */
 static void softmax_rows(const head *r, const char *w, size_t p, size_t b)
 {
     size_t columns = columns_of(r, p), j0 = p * r->part;
@@ -256,9 +257,9 @@ static void softmax_rows(const head *r, const char *w, size_t p, size_t b)
         exp_lanes(r, logits, p, columns, lane);
 }
 
-/* Compute e, maxima and sums of all parts. The first part sets the rows' references, so it must be
- * complete in all rows before other parts begin. It is divided into tasks of SIDE rows. Each of the
- * other parts is a single task. */
+/* Compute e, maxima and sums of all parts. The first part of the logits sets the references of all
+ * rows, so it must be complete before other parts begin. The first part is divided into tasks of
+ * SIDE rows; each of the other parts is a single task. */
 static void softmax(const head *r)
 {
     char *w = own_scratch(r);
@@ -345,9 +346,10 @@ static float finish_row(const head *r, size_t i, double scale)
 /* ---- the gradient of the input ---- */
 
 /* Add the terms of part p to dx', for row block b and column blocks c0 .. c0 + wide - 1. If the
- * part is mixed, its terms are multiplied by its own factors here. Otherwise input_gradient applies
- * the factor later, because all parts that are not mixed have the same factor in a row. `left`
- * contains the part's packed w', with one row of pairs for each column block. */
+ * part is mixed, this function multiplies its terms by the part's own factors. Otherwise
+ * input_gradient applies the factor later, because all parts that are not mixed have the same
+ * factor in a row. `left` contains the part's packed w', with one row of pairs for each column
+ * block. */
 static void add_part(const head *r, size_t p, const char *left, size_t b, size_t c0, size_t wide)
 {
     size_t steps = units(columns_of(r, p));

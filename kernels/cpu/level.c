@@ -111,10 +111,10 @@ static void to_bf16(uint16_t *out, const float *x, size_t n)
     }
 }
 
-/* stream_bf16 converts as to_bf16 does. With AVX-512, if `out` begins at a cache line, it uses
- * non-temporal stores, which write to memory without fetching the line first. This is faster for
- * results that would leave the caches before they are read again. Call stream_end after the last
- * conversion, before another thread reads the data. */
+/* stream_bf16 converts as to_bf16 does. With AVX-512, if `out` begins at a cache line, stream_bf16
+ * uses non-temporal stores, which write to memory without first fetching the cache line. These
+ * stores are faster for results that would leave the caches before they are read again. Call
+ * stream_end after the last conversion, before another thread reads the data. */
 #if defined(__AVX512BW__)
 SGT_INLINE __m512i bf16_in_upper_half(const float *x)
 {
@@ -216,8 +216,8 @@ static void normal_block(float *out, const sgt_normals *d, uint64_t element)
 static void normals(float *out, size_t n, const sgt_normals *d)
 {
     float block[4 * W];
-    /* number of elements before d->first that share its Philox draw; their random numbers are
-     * computed, too, but not returned */
+    /* number of elements before d->first whose random numbers come from the same call to Philox;
+     * these numbers are computed, too, but not returned */
     size_t skip = d->first % 4;
     uint64_t element = d->first - skip;
     for (size_t i = 0, count; i < n; i += count, element += 4 * W, skip = 0) {
@@ -263,8 +263,8 @@ static double embed_backward(float *dwte, float *dwpe, const int32_t *ids, const
 
 /* ---- layer normalization ---- */
 
-/* Layer normalization computes one row at a time, so that the row stays in the L1 cache while
- * several passes read it. */
+/* LayerNorm is computed for one row at a time, so that the row stays in the L1 cache while several
+ * passes read it. */
 
 /* Compute the mean and 1/sqrt(variance + eps) of a row in two passes. A one-pass formula would lose
  * digits by cancellation if the mean is large. */
@@ -329,7 +329,7 @@ SGT_INLINE void row_means(float *mean_g, float *mean_gx, const float *dout, cons
 {
     vf g_sum = vset(0), gx_sum = vset(0);
     for (size_t c = 0; c < C; c += W) {
-        /* past the end of the row, g is 0, so these lanes add 0 to both sums */
+        /* in lanes past the end of the row, g is 0, so these lanes add 0 to both sums */
         vf g = vload_upto(dout + c, C - c) * vload_upto(w + c, C - c);
         vf xhat = (vload_upto(x + c, C - c) - vset(mean)) * vset(rstd);
         g_sum += g;
@@ -381,7 +381,8 @@ static void layernorm_backward(float *dx, float *dw, float *db, const float *dou
 
 /* ---- dropout ---- */
 
-/* Dropout factors as defined in kernels/dropout.h, and the product of an array with them. */
+/* The functions here compute dropout factors, which kernels/dropout.h defines, and multiply arrays
+ * by them. */
 
 /* Number of elements whose dropout factors are computed together. Each of the W lanes makes one
  * Philox draw, which gives the factors of four elements. */
@@ -403,8 +404,8 @@ static void drop_factors(float *factor, const sgt_dropout *d, uint64_t element)
 static void dropout(float *out, const float *x, size_t n, const sgt_dropout *d)
 {
     float factor[DROP];
-    /* number of elements before d->first that share its Philox draw; their factors are computed,
-     * too, but not used */
+    /* number of elements before d->first whose factors come from the same call to Philox; these
+     * factors are computed, too, but not used */
     size_t skip = d->first % 4;
     uint64_t element = d->first - skip;
     for (size_t i = 0; i < n; element += DROP, skip = 0) {
@@ -437,8 +438,8 @@ SGT_INLINE vf gelu_tanh(vf x) { return x / (vset(1) + exp_minus_2u(x)); }
 SGT_INLINE vf gelu_tanh_slope(vf x)
 {
     const vf a = vset(2 * 0.797884561f), b = vset(6 * 0.797884561f * 0.044715f); /* d(2u)/dx */
-    /* Limit x so that x * x does not overflow. Beyond +-100, the derivative is exactly 0 or 1, so
-     * the limit does not change it. */
+    /* Limit x so that x * x does not overflow. For |x| > 100, the derivative is exactly 0 or 1, so
+     * the limit does not change the derivative. */
     x = vmin(vset(100), vmax(vset(-100), x));
     vf e = vmin(vset(1e30f), exp_minus_2u(x));
     vf s = vset(1) / (vset(1) + e);
@@ -511,8 +512,8 @@ static void gelu_backward(float *dx, const float *dout, const float *x, size_t n
  * are double, because float sums over thousands of rows would lose some of their last bits. */
 
 /* Sum a strip of columns over n rows, and add the sums to db. The strip has `width` columns in
- * `vectors` vectors, of which only the last may be partly filled. Strips of four vectors consist of
- * entire cache lines, so that no line is read for two strips. */
+ * `vectors` vectors, of which only the last may be partly filled. A strip of four vectors consists
+ * of entire cache lines, so that no cache line is read for two strips. */
 SGT_INLINE void strip_sum(float *db, const void *dout, size_t first, size_t n, size_t ld,
                           int vectors, size_t width, int bf16)
 {
@@ -777,9 +778,9 @@ SGT_INLINE void widen_moments(float *to, const uint16_t *from, size_t n)
 }
 
 /* Round n new values of both moments, m1 and v1, to bfloat16 and store them in m and v. The
- * rounding is stochastic (kernels/moments.h): its random bits are hashed from `key`
- * (sgt_moments_key) and from the lower 32 bits of each element's number. `key` must be valid for
- * all n elements. `element` is the lower 32 bits of the first element's number. */
+ * rounding is random (kernels/moments.h): the random bits are a hash of `key` (from
+ * sgt_moments_key) and the lower 32 bits of each element's number. `key` must be valid for all n
+ * elements. `element` is the lower 32 bits of the first element's number. */
 SGT_INLINE void round_moments(uint16_t *m, uint16_t *v, const float *m1, const float *v1,
                               uint32_t key, uint32_t element, size_t n)
 {

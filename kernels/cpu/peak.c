@@ -1,5 +1,5 @@
-/* peak.c: measures the speed of our own matrix products when only the cores limit it, and not
- * memory. */
+/* peak.c: measures the speed of our own matrix products on operands that are in the caches, so that
+ * memory does not limit the speed. */
 #include <math.h>
 #include <omp.h>
 #include <stdint.h>
@@ -11,8 +11,8 @@
 #include "kernels/kernels.h"
 #include "kernels/cpu/product.h"
 
-/* minimum time in seconds for which a thread times matrix products; its first product is not
- * timed */
+/* Minimum time in seconds for which each thread times matrix products. The first product of a
+ * thread is not timed. */
 #define SPEND 10e-3
 #define SPEND_MOST 100e-3 /* maximum measuring time in seconds */
 /* Maximum ratio of the second-shortest to the shortest time that a thread has measured. A higher
@@ -109,8 +109,8 @@ static void measure(peak *p, int threads)
 #pragma omp barrier
         while (!is_over(&own)) time_one(p, &own);
         __atomic_fetch_add(&p->done, 1, __ATOMIC_RELAXED);
-        /* keep this core busy while other threads still measure, because cores share caches and
-         * power */
+        /* keep this core busy while other threads still measure: cores share caches and power, so
+         * an idle core would make the others faster */
         while (__atomic_load_n(&p->done, __ATOMIC_RELAXED) < omp_get_num_threads()) multiply(p);
 #pragma omp critical
         p->speed += 1 / own.best;

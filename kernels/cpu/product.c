@@ -1,6 +1,6 @@
 /* product.c: the matrix product (sgt_product) and the softmax (sgt_softmax) of one CPU level (plain
- * C, AVX2 or AVX-512). It is compiled once per level for float32, and once more with AVX-512 for
- * bfloat16 (SGT_FOR_bf16). kernels/NOTES.md has measurements. */
+ * C, AVX2 or AVX-512). The file is compiled once per level for float32, and once more with AVX-512
+ * for bfloat16 (SGT_FOR_bf16). kernels/NOTES.md has measurements. */
 #ifndef SGT_NAME
 #define SGT_NAME(f) f##_plain
 #endif
@@ -93,7 +93,8 @@ SGT_INLINE void tile_of(const tile_end *e, const char *a, size_t row, size_t ste
     UNROLLED_FOR (int i = 0; i < rows; i++) {
         UNROLLED_FOR (int v = 0; v < VECTORS; v++) {
             sum[i][v] = vset(0);
-            /* prefetch these lines of C now; they are needed only when the sums are complete */
+            /* prefetch the cache lines of C now, so that they have arrived when the sums are
+             * complete */
             if (how != STREAM) __builtin_prefetch(c + i * ldc + v * W);
         }
     }
@@ -139,8 +140,8 @@ static void tile(const tile_end *e, const char *a, size_t row, size_t step, cons
 
 static inline size_t left_of(size_t end, size_t at) { return end > at ? end - at : 0; }
 
-/* How far ahead packing prefetches B, which is often not in any cache: this many groups (4 bytes)
- * along k if B is stored (k, n), else this many cache lines along a row. */
+/* Distance by which prefetches of B are ahead of packing, because B is often not in any cache: in
+ * groups (4 bytes) along k if B is stored (k, n), else in cache lines along a row. */
 enum { AHEAD = 4 };
 
 /* Pack one group (4 bytes) for each of WIDE columns, of which only the first `left` exist; write 0
@@ -285,8 +286,8 @@ static void pack_left(char *out, const sgt_gemm_shape *s, const char *a, size_t 
                       size_t groups)
 {
     size_t line = s->lda * ELEMENT, bytes = left_bytes(groups);
-    /* offset in bytes, in each row of A, of the end of the columns that the next call will pack;
-     * the loop prefetches them */
+    /* Offset in bytes of the last byte that the next call will pack in a row of A. The loop
+     * prefetches the columns that the next call will pack. */
     const size_t last = 2 * SGT_PRODUCT_LEFT * ELEMENT - 1;
     for (size_t p = p0; p < p0 + groups; p++, out += ROWS_OF * 4) {
         const char *at = a + p * PER_GROUP * line;

@@ -48,8 +48,8 @@ typedef struct sgt_factors {
 } sgt_factors;
 
 /* Compute one block of C, rows i0 .. i0 + rows - 1 and columns j0 .. j0 + columns - 1, for the
- * matrix product with shape *s. The terms of each element of C are added in the same order wherever
- * blocks begin.
+ * matrix product with shape *s. The terms of each element of C are added in the same order for all
+ * sizes of blocks.
  *
  * A unit is the smallest possible block (see sgt_product). If `squares` is not NULL, set squares[y
  * * ld_squares + x] to the sum of squares of the unit in row y and column x of the block's
@@ -61,7 +61,7 @@ typedef void sgt_product_run(const sgt_gemm_shape *s, const void *a, const void 
 
 /* Arguments for the softmax of the head, whose logits are (n, V) = x w', with x (n, C) and w (V,
  * C). Each call computes one part of the logits: columns j0 .. j0 + part - 1, which are part number
- * j0 / part. For every row i, it computes
+ * j0 / part. For every row i, a call computes
  *   max = max_j logits_ij   sum = sum_j e_ij
  *   e_ij = exp(logits_ij - max), in the format of the matrix products
  *   at_target_i = logits_i[target_i], if that column is in the part
@@ -96,8 +96,8 @@ typedef struct sgt_product {
      * divided into sections of this length */
     size_t deep;
     /* Maximum number of rows in a block of C if k exceeds `deep`; 0: no limit. If k exceeds `deep`,
-     * each section of the sum is added to the whole block in turn, so the block must stay in a
-     * cache between sections. */
+     * the sections of the sum are added to the entire block one after another, so the block should
+     * stay in a cache between sections. */
     size_t most_rows;
     double unit_cost; /* cost of computing a unit */
     /* cost of packing A for one row of units (smallest blocks of C), in cycles per step:

@@ -89,8 +89,8 @@ static void pack_along(const block *q)
         }
 }
 
-/* Pack up to SIDE rows of A, from row i on, for `steps` steps along k, beginning with element k of
- * each row. */
+/* Pack up to SIDE rows of A, from row i on: of each row, the elements of `steps` steps along k,
+ * from element k on. */
 static void pack_left(const block *q, size_t i, size_t rows, size_t k, size_t steps)
 {
     const sgt_gemm_shape *s = q->s;
@@ -132,8 +132,9 @@ static double finish(const block *q, const float *sum, size_t i, size_t rows, si
     return total;
 }
 
-/* Compute one row of units (32 x 32 elements each) of the block: up to SIDE rows, from row i of C
- * on. If `squares` is not NULL, set squares[v] to the sum of squares of unit v. */
+/* Compute one row of units (32 x 32 elements each) of the block of C that *q describes: up to SIDE
+ * rows, from row i of C on. If `squares` is not NULL, set squares[v] to the sum of squares of unit
+ * v. */
 static void row_of_units(const block *q, size_t i, size_t rows, double *squares)
 {
     for (size_t p = 0; p < q->steps; p += NEAR) {

@@ -350,7 +350,8 @@ SGT_INLINE vf vpower_of_2(vf f)
     return vfma(q, f, vset(1));
 }
 
-/* vtranspose transposes a W x W matrix of floats in place; each of the W vectors is a row. */
+/* vtranspose transposes a W x W matrix of floats in place. Each of the W vectors is one row of the
+ * matrix. */
 #if defined(__AVX512F__)
 /* Transpose 4 x 4 blocks of floats within quarters of vectors, and then exchange the quarters. The
  * method that the other CPU levels use (below) was slower with AVX-512: on a Zen 5, packing from

@@ -11,9 +11,10 @@ using namespace sgt;
 // Number of rows in a tile of keys.
 template <class T> constexpr int KEY_ROWS = sizeof(T) == 2 ? 64 : 32;
 
-// Number of groups of 16 queries that a warp processes with each tile of keys. With one group,
-// reading the tile from shared memory takes longer than multiplying by it. So a warp processes two
-// groups if it has enough registers: only for heads of at most 64 columns and without dropout.
+// Number of groups of 16 queries that a warp multiplies by each tile of keys. With one group, a
+// warp takes longer to read the tile from shared memory than to multiply by it. So a warp processes
+// two groups if it has enough registers, which is so only for heads of at most 64 columns without
+// dropout.
 template <int DP, bool DROP> constexpr int GROUPS = DP <= 64 && !DROP ? 2 : 1;
 
 // Add a tile of keys and values to the running results of M groups of 16 queries. `out` holds the

@@ -26,8 +26,8 @@ static constexpr float LOG2E = 1.44269504088896340736f, LN2 = 0.6931471805599453
 static constexpr float NONE_YET = -3e38f;
 enum { ATTENTION_THREADS = 128, OWN = 64 /* rows of a block's own tile */ };
 
-// A float32 that is rounded to TF32 (11 significant bits) before it is multiplied. A product has a
-// relative error of up to 2^-10.
+// A float32 that is rounded to TF32 (11 significant bits) before it is multiplied. The product of
+// two such numbers has a relative error of up to 2^-10.
 struct Tf32 {
     float x;
 };
@@ -191,8 +191,9 @@ template <int N> struct KeptTile {
 
     // Draw the dropout mask of a tile whose rows are keys and whose columns are queries. Four lanes
     // that differ only in g%4 hold four consecutive keys of the same queries, and four elements
-    // each per block of 8 columns. A draw decides about four keys, which is one element of each of
-    // the four lanes. So the lane with g%4 = m makes the draw for element m of all four lanes.
+    // each per block of 8 columns. A random draw decides about four keys of a query, that is, about
+    // one element in each of the four lanes. So the lane with g%4 = m makes the draw that decides
+    // about element m of all four lanes.
     DEV void by_columns(const Kept<true> &k, int key, int query)
     {
         int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, m = g % 4;
@@ -271,8 +272,8 @@ template <class T> struct Operand {
 };
 
 // For each of M groups of 16 rows, add the product of a[m] and b to blocks n and n + 1 of c[m]. A
-// block has 8 columns. For Tf32x3, add the products with `small` before the product of `big` and
-// `big`.
+// block has 8 columns. For Tf32x3, add the two products with `small`, which are smaller, before the
+// product of `big` and `big`.
 template <class T, int M, int N>
 DEV void multiply(float (&c)[M][N][4], const Operand<T> (&a)[M], const Operand<T> &b, int n)
 {
@@ -364,7 +365,7 @@ template <class T, int DP> DEV void right_of(Operand<T> &b, const T *tile, int k
     }
 }
 
-// For each of M groups, add to sum[m] (16, DP) the product p[m] (16, N*8) x tile (N*8, DP). p is
+// For each of M groups, add to sum[m] (16, DP) the product p[m] (16, N*8) x tile (N*8, DP). p[m] is
 // first rounded to T.
 template <class T, int DP, int M, int N>
 DEV void weigh_rows(float (&sum)[M][DP / 8][4], const float (&p)[M][N][4], const T *tile)
@@ -504,8 +505,8 @@ Heads<T> heads_of(const sgt_cuda_heads &a, const void *qkv, const void *out, con
             sgt_dropout_keep(d.rate)};
 }
 
-// Return the kernel arguments of the backward pass: those of the forward pass, and dqkv, delta and
-// dout.
+// Return the kernel arguments of the backward pass: the arguments of the forward pass, and dqkv,
+// delta and dout.
 template <class T>
 Heads<T> heads_of(const sgt_cuda_heads &a, const void *qkv, const void *out, const float *lse,
                   void *dqkv, float *delta, const void *dout)

@@ -42,7 +42,7 @@ template <class T, int DP> struct Stats {
 // ---- dk and dv ----
 
 // Start copying a tile of queries: q and dout, and each query's lse (in log2 units) and delta. For
-// rows past the last query, set lse to infinity, which makes their probabilities exp2(s - lse) = 0.
+// rows past the last query, set lse to infinity, so that their probabilities exp2(s - lse) are 0.
 template <class T, int DP>
 DEV void start_queries(const Heads<T> &a, const Head &h, T *q, T *dout, float *stats, int query)
 {

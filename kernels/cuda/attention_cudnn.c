@@ -190,8 +190,8 @@ static void add_operation(graph *g, int type, const char *what, const operand *o
     g->ops[g->op_count++] = op;
 }
 
-/* Add the matrix product c = a b to the graph. This function and the following ones return the
- * tensor that holds the operation's result. */
+/* Add the matrix product c = a b to the graph. This function and the next functions return the
+ * tensor that holds the result of the operation that they add. */
 static desc matmul(graph *g, desc a, desc b, desc c)
 {
     desc how = make(g, N(BACKEND_MATMUL_DESCRIPTOR), "matrix product");
@@ -281,8 +281,9 @@ static desc causal(graph *g, desc x)
  * their tensors. The graphs here follow, operation for operation, those that cuDNN's own frontend
  * builds for attention with a causal mask. */
 
-/* Describe out = softmax(causal(scale Q K')) V, and lse, the logarithm of each row's sum of
- * exponentials. The probabilities are rounded to 16 bits before they are multiplied by V. */
+/* Describe out = softmax(causal(scale Q K')) V and lse, which is, for each row of scores, the
+ * logarithm of the sum of exponentials. The probabilities are rounded to 16 bits before they are
+ * multiplied by V. */
 static void describe_forward(graph *g)
 {
     desc q = half(g, Q, PACKED), kt = half(g, K, PACKED_TRANSPOSED), v = half(g, V, PACKED);

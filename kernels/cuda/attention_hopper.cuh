@@ -127,8 +127,8 @@ template <class T, int N> DEV void pack_rows(uint32_t (&p)[N / 2][4], const floa
             p[k][i] = dev::pack2<T>(s[2 * k + i / 2][i % 2 * 2], s[2 * k + i / 2][i % 2 * 2 + 1]);
 }
 
-// The dropout mask of N blocks of 8 columns, as one KeptTile for every 8 blocks. If DROP is false,
-// the functions do nothing.
+// The dropout mask of a tile of N blocks of 8 columns, stored as one KeptTile for every 8 blocks.
+// If DROP is false, the member functions do nothing.
 template <bool DROP, int N> struct Draws {
     KeptTile<8> tile[DROP ? N / 8 : 1];
 
@@ -170,8 +170,8 @@ struct Columns {
 
 // ---- on the host ----
 
-// Create the tensor map of an array (B, T, parts * H * D), for boxes of BOX rows. Return false on
-// failure. The next sgt_cuda_check then reports the error.
+// Create the tensor map of an array (B, T, parts * H * D), for boxes of BOX rows. On failure,
+// return false; the next sgt_cuda_check then reports the error.
 template <class T>
 bool map_rows(dev::TensorMap *map, const T *base, const sgt_cuda_heads &a, size_t parts)
 {

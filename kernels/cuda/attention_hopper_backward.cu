@@ -57,7 +57,7 @@ template <class T, int D> using KeysShared = Tiles<T, D, QUERIES, 2 * QUERIES>;
 
 // Copy tiles of q and dout into the ring, with the lse and delta of their queries. One warp runs
 // this function: all lanes copy lse and delta, and lane 0 starts the TMA copies of q and dout. For
-// rows past the last query, set lse to infinity, which makes their probabilities exp2(s - lse) = 0.
+// rows past the last query, set lse to infinity, so that their probabilities exp2(s - lse) are 0.
 template <class T, int D>
 DEV void produce_queries(const KeysShared<T, D> &m, const Heads<T> &a, const dev::TensorMap *qkv,
                          const dev::TensorMap *dout, int first, int end)

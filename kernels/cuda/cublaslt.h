@@ -35,7 +35,8 @@ struct sgt_lt_result {
     int reserved[4];
 };
 
-/* A test defines SGT_LT_TYPES to compare these types with those of cublasLt.h. */
+/* A test defines SGT_LT_TYPES, includes cublasLt.h, and compares the types below with
+ * cublasLt.h's. */
 #ifndef SGT_LT_TYPES
 typedef struct sgt_lt_context *sgt_lt_handle;
 /* description of a matrix product: types, transposes and epilogue */

@@ -217,8 +217,8 @@ void sgt_cuda_attention_backward(sgt_cuda_stream s, const sgt_cuda_heads *a, voi
 /* Return whether sgt_cuda_attention supports heads of size D. */
 int sgt_cuda_attention_serves(size_t D);
 
-/* Compute attention and its gradient with TMA and wgmma. Both functions work only on sm_90, for
- * 16-bit types and for D = 64 or 128. */
+/* Compute attention (this function) and its gradient (the next function) with TMA and wgmma. Both
+ * functions work only on sm_90, for 16-bit types, and for D = 64 or 128. */
 void sgt_cuda_attention_hopper(sgt_cuda_stream s, const sgt_cuda_heads *a, void *out, float *lse,
                                const void *qkv);
 void sgt_cuda_attention_hopper_backward(sgt_cuda_stream s, const sgt_cuda_heads *a, void *dqkv,
@@ -247,9 +247,9 @@ void sgt_cuda_begin_update(sgt_cuda_stream s, sgt_cuda_control *c, float lr, uin
 
 /* Compute what an update needs from the gradients.
  *
- * sgt_cuda_grad_squares adds the sum of g^2 to c->squares. Call it once for each array of
- * gradients. Then the ranks all-reduce `loss`, `targets` and `squares`. Then sgt_cuda_grad_finish
- * computes
+ * sgt_cuda_grad_squares adds the sum of g^2 to c->squares. Call sgt_cuda_grad_squares once for each
+ * array of gradients. Then the ranks all-reduce `loss`, `targets` and `squares`. Then
+ * sgt_cuda_grad_finish computes
  *   norm, found_inf, and AdamW's c1 and c2
  *   mean_scale = 1/(dlogits_scale * targets)
  *   grad_scale = min(1, clip/(norm + 1e-6)) * mean_scale, or mean_scale if `clip` is 0
@@ -276,8 +276,8 @@ void sgt_cuda_adamw(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p,
                     float *g, size_t n, size_t decayed, int keep, const sgt_adamw *a,
                     const sgt_cuda_control *c);
 
-/* Update the parameters p by the formula at sgt_sgd, with lr and grad_scale from *c. `copy`,
- * `keep`, found_inf and `spike` have the same effect as in sgt_cuda_adamw. */
+/* Update the parameters p with the formula at sgt_sgd (kernels.h), with lr and grad_scale from *c.
+ * `copy`, `keep`, found_inf and `spike` have the same effect as in sgt_cuda_adamw. */
 void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m,
                          float *g, size_t n, size_t decayed, int keep, const sgt_sgd *o,
                          const sgt_cuda_control *c);

@@ -1,5 +1,5 @@
-/* cudnn.h: the part of cuDNN 9's backend API that sgt uses. It is declared here, so that building
- * does not need cuDNN. The library is loaded at run time. The caller describes a graph of
+/* cudnn.h: our own declarations of the part of cuDNN 9's backend API that sgt uses, so that
+ * building does not need cuDNN. The library is loaded at run time. The caller describes a graph of
  * operations on tensors. cuDNN's heuristics suggest engine configurations for the graph, and one of
  * them becomes an execution plan. At each run, a variant pack gives the addresses of the tensors.
  *
@@ -151,7 +151,7 @@ typedef struct sgt_cudnn {
 
 /* Set *out to the table of cuDNN's functions. cuDNN is loaded at the first call and stays loaded.
  * Any thread may call this function. Return SGT_EUNSUPPORTED if the library or one of its functions
- * is missing, or if the library is older than SGT_CUDNN_OLDEST. */
+ * is missing, or if the library's version is below SGT_CUDNN_OLDEST. */
 int sgt_cudnn_load(const sgt_cudnn **out, sgt_error *err);
 
 /* Return SGT_OK if `status` means success. Otherwise return SGT_ENOMEM or SGT_EUNSUPPORTED, with a

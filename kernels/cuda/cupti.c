@@ -235,9 +235,9 @@ static const mark *find_mark(const sgt_cupti *p, uint64_t id)
     return NULL;
 }
 
-/* Remember the mark of a new graph node. CUPTI calls this, in the thread that uses the device, when
- * a node is created during a capture, and when a graph is made executable, which copies its nodes.
- * If memory runs out, the node's kernels are shown without a mark. */
+/* Remember the mark of a new graph node. CUPTI calls this function, in the thread that uses the
+ * device, when a node is created during a capture, and when a node is copied because its graph is
+ * made executable. If memory runs out, the node's kernels are shown without a mark. */
 static void on_node(void *ctx, sgt_cupti_domain domain, sgt_cupti_callback_id which,
                     const void *data)
 {

@@ -79,9 +79,9 @@ int sgt_cupti_end(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_kernel *
 uint32_t sgt_cupti_version(void); /* Return CUPTI's version, or 0 if CUPTI cannot be loaded. */
 
 /* ---- our own declarations of the part of CUPTI that cupti.c uses, so that building needs no CUDA
- * header. tests/kernels/toolkit compares all of them with the toolkit's header. ---- */
+ * header. tests/kernels/toolkit compares these declarations with CUPTI's header. ---- */
 
-#ifndef SGT_CUPTI_TYPES /* defined by a test that compares these types with the toolkit's */
+#ifndef SGT_CUPTI_TYPES /* a test defines it, to compare the types below with CUPTI's */
 typedef int sgt_cupti_result, sgt_cupti_kind, sgt_cupti_domain;
 typedef uint32_t sgt_cupti_callback_id;
 typedef struct sgt_cupti_record {

@@ -1,5 +1,5 @@
-// data.cu: copies a batch's inputs and targets, finds the start and end of each document, and
-// applies dropout as a separate kernel.
+// data.cu: copies a batch's inputs and targets, finds the start and end of each document, and has a
+// separate kernel for dropout.
 #include "kernels/cuda/dropout.cuh"
 
 using namespace sgt;

@@ -140,8 +140,8 @@ DEV void st16(void *p, const Vec16 &v) { *(uint4 *)p = make_uint4(v.w[0], v.w[1]
 DEV uint32_t atomic_add(uint32_t *p, uint32_t v) { return atomicAdd(p, v); }
 
 /* exp2_fast returns 2^x with an error of at most 2 ulp. Subnormal results become 0, and 2^-inf is
- * 0. log2_fast returns log2(x). Its error is at most 2^-22 for x from 0.5 to 2, where the result
- * may be near 0, and at most 2 ulp for other x. */
+ * 0. log2_fast returns log2(x). The error of log2_fast is at most 2^-22 for x from 0.5 to 2, where
+ * the result can be near 0, and at most 2 ulp for other x. */
 DEV float exp2_fast(float x)
 {
     float y;
@@ -198,7 +198,7 @@ template <> DEV float hi2<f16>(uint32_t v)
  *                     `from` is then not read, but must still be a valid address.
  *   cp_async_commit   Collect the calling thread's uncommitted copies in a group.
  *   cp_async_wait<N>  Wait until at most N groups of the calling thread are pending.
- * After the wait, the thread sees the bytes that it copied. Other threads see them after a
+ * After the wait, the thread sees the bytes that it copied. Other threads see these bytes after a
  * barrier. */
 DEV void cp_async16(void *to, const void *from, bool present)
 {

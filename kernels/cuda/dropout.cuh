@@ -23,7 +23,7 @@ DEV void dropout_factors(float (&factor)[V], const sgt_cuda_dropout &d, uint64_t
     const sgt_cuda_place &place = *d.place;
     uint64_t at = place.row * d.row_elements + element,
              draw = sgt_dropout_draw(place.step, d.layer, d.site);
-    // with several ranks, count the rows of the other ranks, too; with one rank, avoid the slow
+    // with several ranks, the rows of the other ranks count, too; with one rank, skip this slow
     // division
     if (place.ranks > 1) at += element / d.row_elements * (place.ranks - 1) * d.row_elements;
     if constexpr (V == 1) {

@@ -81,8 +81,9 @@ template <class T, int V> DEV void add_run(const EmbedBackward<T> &a, int from, 
     store_floats(sum, total);
 }
 
-// Sum the runs of equal tokens in a chunk of sorted positions, one chunk per block. If a run is
-// entirely within the chunk, add its sum to dwte. Otherwise store a partial sum.
+// Add up dout over each run of equal tokens in a chunk of sorted positions. Each block processes
+// one chunk. If a run is entirely within the chunk, add the sum to dwte. Otherwise store the sum in
+// `partial`.
 template <class T, int V>
 __global__ void __launch_bounds__(THREADS) embed_chunk_kernel(EmbedBackward<T> a)
 {

@@ -1,9 +1,9 @@
 // embed_sort.cu: sorts the positions of a batch by token. Positions of equal tokens keep their
 // order. This is a radix sort of token ids with 8-bit digits. Each digit takes one pass, of two
 // kernels. In the first kernel, each block counts how often each digit value occurs in its ids. In
-// the second kernel, each block computes from the counts of all blocks where its ids go, and writes
-// them there. Each warp processes consecutive ids, 32 at a time, so the order of equal tokens does
-// not depend on which thread runs first.
+// the second kernel, each block uses the counts of all blocks to compute the destinations of its
+// ids, and writes the ids to these destinations. Each warp processes consecutive ids, 32 at a time,
+// so the order of equal tokens does not depend on which thread runs first.
 #include "kernels/cuda/elements.cuh"
 
 using namespace sgt;
@@ -50,8 +50,8 @@ __global__ void __launch_bounds__(THREADS) sort_count_kernel(Pass a)
     a.counts[blockIdx.x * DIGITS + threadIdx.x] = total;
 }
 
-// Return the sum of v over all threads of the block that come before this one. `shared` must have
-// room for WARPS elements.
+// Return the sum of v over all threads of the block with a lower index than the calling thread's.
+// `shared` must have room for WARPS elements.
 DEV uint32_t sum_before(uint32_t v, uint32_t *shared)
 {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -125,8 +125,8 @@ __global__ void __launch_bounds__(THREADS) sort_place_kernel(Pass a)
             uint32_t at = start + bits_set(same & ((1u << lane) - 1));
             a.to_ids[at] = a.ids[i];
             a.to_places[at] = a.places ? a.places[i] : i;
-            // the last lane with this digit advances the digit's destination past the ids that
-            // these lanes have written
+            // the last lane with this digit advances the digit's destination past the ids that all
+            // lanes with this digit have written
             if (same >> lane == 1) next[digit] = start + bits_set(same);
         }
         dev::warp_sync(); // the updates are visible before the warp reads its next 32 ids

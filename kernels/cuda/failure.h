@@ -22,13 +22,13 @@ void sgt_cuda_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
  * forget the failure. */
 int sgt_cuda_noted(sgt_error *err);
 
-/* Return 1 if earlier work on the device may have caused the error (for instance, by using an
- * illegal address), and 0 if only the call that returned the error can have caused it. */
+/* Return 1 if `code` is an error that earlier work on the device can have caused (for instance,
+ * with an illegal address), or 0 if only the call that returned the error can have caused it. */
 int sgt_cuda_error_is_late(int code);
 
 /* Return the error code that earlier work or the last launch on the device left, or 0 if there is
  * none. Do not clear the error. Set *why to CUDA's text for the code. If `wait` is set, first wait
- * until the stream's work is done, so that its errors are known, too. */
+ * until the stream's work is done, so that errors of that work are known, too. */
 int sgt_cuda_device_error(sgt_cuda_stream s, int wait, const char **why);
 
 #ifdef __cplusplus

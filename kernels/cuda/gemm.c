@@ -80,8 +80,8 @@ static const uint32_t lt_epilogues[] = {SGT_LT_EPILOGUE_DEFAULT, SGT_LT_EPILOGUE
 /* Return whether a shape's epilogue reads or writes `aux`. */
 static int has_aux(const sgt_cuda_gemm_shape *s) { return s->epilogue >= SGT_EPILOGUE_GELU; }
 
-/* Return a copy of the shape in which every field that has no effect is set to a fixed value.
- * Shapes of the same computation are then equal, so that they share a plan. */
+/* Return a copy of the shape in which every field that has no effect is set to a fixed value. Two
+ * shapes that describe the same computation then become equal, so that they share a plan. */
 static sgt_cuda_gemm_shape plain(const sgt_cuda_gemm_shape *s)
 {
     sgt_cuda_gemm_shape p = *s;
@@ -259,16 +259,16 @@ typedef struct runner {
 enum { IN_A, IN_B, OUT_D, AUX, BIAS, FLUSH, ARRAYS };
 
 /* State of the trials of candidate algorithms for one matrix product. `memory` holds the arrays.
- * Before a run, the byte at index x of `memory` is pattern[x % PATTERN], so that the host can
- * compute every element. */
+ * Before a run, byte x of `memory` is pattern[x % PATTERN], so that the host can compute every
+ * element of the operands without copying it from the device. */
 typedef struct tuner {
     const sgt_cuda_gemm *p;
     sgt_cuda_stream stream;
     sgt_cuda_event from, to;
     char *memory;
     size_t at[ARRAYS + 1]; /* offset of each array in `memory`; at[ARRAYS]: the size of `memory` */
-    /* pinned memory: first the pattern of PATTERN bytes, then the checked elements after they were
-     * copied from D */
+    /* pinned memory: first the pattern, which has PATTERN bytes, then the checked elements, copied
+     * from D */
     char *pattern;
     struct {
         size_t i, j, at;  /* row, column, offset in `memory` */
@@ -337,7 +337,8 @@ static double input(const tuner *t, int array, sgt_cuda_type type, size_t i)
 }
 
 /* Return element (i, j) of op(A) op(B) for matrix product z of the batch. Set *sizes to the sum of
- * the absolute values of its k terms, from which `expect` estimates the error. */
+ * the absolute values of the element's k terms, from which `expect` estimates the element's
+ * error. */
 static double product(const tuner *t, size_t z, size_t i, size_t j, double *sizes)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;

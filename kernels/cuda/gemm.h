@@ -46,7 +46,7 @@ typedef struct sgt_cuda_gemm_shape {
     /* row strides of the arrays that hold A, B and D, in elements; aux has the row stride of D */
     size_t lda, ldb, ldd;
     sgt_cuda_type type, out; /* type: of A and B; out: of D */
-    /* 1: tensor cores may round float32 operands to TF32; 0: they may not */
+    /* 1: allow tensor cores to round float32 operands to TF32; 0: do not allow it */
     int tf32;
     /* 1: add to the old D, or to `onto` in sgt_cuda_gemm_run_mixed; 0: overwrite D */
     int accumulate;
@@ -90,13 +90,12 @@ typedef struct sgt_cuda_gemms_options {
      * suggest */
     int timing;
     /* Number of bytes that are overwritten before each timed run, to evict the operands from the
-     * GPU's caches; 0: 64 MiB. The operands then come from memory, as they do in a training
-     * step. */
+     * GPU's caches; 0: 64 MiB. The operands are then read from memory, as in a training step. */
     size_t flush;
 } sgt_cuda_gemms_options;
 
-/* Load libcublasLt (version 13, else 12) and allocate the workspace in device memory. If the
- * library is missing, return SGT_EUNSUPPORTED, with the library's name in *err. */
+/* Load cuBLASLt (version 13 or, if there is none, version 12), and allocate the workspace in device
+ * memory. If the library is missing, return SGT_EUNSUPPORTED, with the library's name in *err. */
 int sgt_cuda_gemms_open(sgt_cuda_gemms **out, const sgt_cuda_gemms_options *o, sgt_error *err);
 void sgt_cuda_gemms_close(sgt_cuda_gemms *g);                /* free g and its matrix products */
 const char *sgt_cuda_gemms_library(const sgt_cuda_gemms *g); /* "cuBLASLt 13.1.0" */
@@ -117,8 +116,8 @@ char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g);
  * algorithm fails or gives wrong results. */
 int sgt_cuda_gemm_plan(const sgt_cuda_gemm **out, sgt_cuda_gemms *g, const sgt_cuda_gemm_shape *s,
                        sgt_error *err);
-/* Return the measured median time in milliseconds of the chosen algorithm, or 0 if it was not
- * timed. */
+/* Return the measured median time in milliseconds of the chosen algorithm, or 0 if the algorithm
+ * was not timed. */
 float sgt_cuda_gemm_ms(const sgt_cuda_gemm *p);
 double sgt_cuda_gemm_flops(const sgt_cuda_gemm *p); /* floating-point operations per run */
 

@@ -46,7 +46,8 @@ double sgt_cuda_gemm_expected(const sgt_cuda_gemm_shape *s, double x, double ont
     if (s->accumulate && changes) *off += u * fabs(x);
     if (s->epilogue == SGT_EPILOGUE_BIAS || s->epilogue == SGT_EPILOGUE_GELU) x += bias;
     if (s->epilogue == SGT_EPILOGUE_GELU) {
-        /* The library may round aux to D's type first, and apply GELU to the rounded value. */
+        /* 1.2 * u allows for a library that rounds aux to D's type before it applies GELU to
+         * aux. */
         *off = 1.2 * *off + fabs(x) * (0x1p-11 + 1.2 * u);
         x = 0.5 * x * (1 + tanh(root * (x + cube * x * x * x)));
     } else if (s->epilogue == SGT_EPILOGUE_DGELU) {

@@ -26,7 +26,8 @@ namespace dev
 {
 
 /* Description of a tensor in global memory for TMA: address, type, sizes, strides, and the box to
- * copy. tensor_map creates it. A kernel must take it as a const __grid_constant__ parameter. */
+ * copy. tensor_map creates it. A kernel must take a TensorMap as a const __grid_constant__
+ * parameter. */
 using TensorMap = CUtensorMap;
 
 /* ---- mbarriers: barriers in 8 bytes of shared memory, each of which can be used many times. Each
@@ -84,12 +85,12 @@ DEV void tma_load(void *to, const TensorMap *map, uint64_t *bar, int column, int
 }
 
 /* Stop the kernel with an error unless p, in shared memory, is 1024-byte aligned. At other
- * addresses, TMA and wgmma would swizzle rows differently, and results would be wrong. */
+ * addresses, TMA and wgmma would swizzle rows in a different order, so results would be wrong. */
 DEV void trap_unless_aligned(const void *p)
 {
     uint32_t at = saddr(p);
     /* Hide the origin of `at` from nvcc. Otherwise nvcc would conclude from p's declared alignment
-     * that the check below always succeeds, and remove it. */
+     * that the check below always succeeds, and would remove the check. */
     HOPPER_ASM("" : "+r"(at));
     if (at % 1024) __trap();
 }
@@ -154,14 +155,14 @@ DEV void turn_pass(int id, int n)
 }
 
 /* Start computing d (64, 8 BLOCKS) = a (64, 16) b^T, where b is (8 BLOCKS, 16), or d += a b^T if
- * `add` is true. Both operands are in shared memory, as tma_load stores them. a and b are their
- * descriptors from desc_rows. */
+ * `add` is true. Both operands are in shared memory, as tma_load stores them. The arguments a and b
+ * are the operands' descriptors, from desc_rows. */
 template <class T, int BLOCKS>
 DEV void wgmma(float (&d)[BLOCKS][4], uint64_t a, uint64_t b, bool add);
 
 /* Start computing d (64, 8 BLOCKS) = a (64, 16) b, where b is (16, 8 BLOCKS), or d += a b if `add`
  * is true. a is in registers: each warp has 16 rows in the layout of mma's left operand. b is in
- * shared memory, as tma_load stores it, and is given as its descriptor from desc_columns. */
+ * shared memory, as tma_load stores it, and the argument b is its descriptor, from desc_columns. */
 template <class T, int BLOCKS>
 DEV void wgmma(float (&d)[BLOCKS][4], const uint32_t (&a)[4], uint64_t b, bool add);
 

@@ -52,8 +52,7 @@ DEV void add_branch(float (&x)[V], float (&y)[V], const NormForward<T> &a, size_
     store(a.sum + at, x);
 }
 
-// ---- rows of any length: a lane reads from shared memory only elements that it stored there
-// itself, so no barrier is needed ----
+// ---- rows of any length, kept in shared memory, of which each lane reads only what it wrote ----
 
 enum { WARPS = 4, MOST_BLOCKS = 264 /* at most two blocks per multiprocessor of an H200 */ };
 

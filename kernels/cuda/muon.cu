@@ -7,7 +7,7 @@
 
 using namespace sgt;
 
-// PARTS: number of partial sums for the squares of one matrix
+// PARTS: number of partial sums into which the sum of the squares of a matrix is divided
 enum { THREADS = 256, WARPS = THREADS / 32, PARTS = 64 };
 
 // For V elements from index i on, update the momentum m and replace the gradients g with the steps

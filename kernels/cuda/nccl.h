@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-/* A test defines SGT_NCCL_TYPES to compare these types with the toolkit's. */
+/* A test defines SGT_NCCL_TYPES, and compares the types below with those of NCCL's header. */
 #ifndef SGT_NCCL_TYPES
 typedef struct sgt_nccl_id {
     char bytes[128];
@@ -68,9 +68,9 @@ typedef struct sgt_nccl {
     sgt_nccl_result (*group_end)(void);
 } sgt_nccl;
 
-/* Load NCCL. Return the table of its functions, which is filled once. If the library or a function
- * is missing, return NULL, with SGT_EUNSUPPORTED and the missing name in *err. Any thread may call
- * this function. */
+/* Load NCCL. Return the table of NCCL's functions, which the first call fills. If the library or a
+ * function is missing, return NULL, with SGT_EUNSUPPORTED and the missing name in *err. Any thread
+ * may call this function. */
 const sgt_nccl *sgt_nccl_load(sgt_error *err);
 
 #ifdef __cplusplus

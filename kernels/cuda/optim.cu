@@ -201,8 +201,8 @@ DEV void update_at(const Update<T> &u, const Rule &rule, size_t i, bool skip)
     if (u.copy) store_copy(u.copy + i, p);
 }
 
-// A thread processes up to TURNS groups of four parameters, so that the factors in `rule` are
-// computed only once for all of them.
+// A thread processes up to TURNS groups of four parameters, and computes the factors in `rule` only
+// once for all of these groups.
 template <class T, class Rule> __global__ void __launch_bounds__(THREADS) update_kernel(Update<T> u)
 {
     const Rule rule(u);

@@ -97,8 +97,8 @@ void sgt_cuda_kernel_launched(sgt_cuda_stream s, const char *kernel, const unsig
                               const unsigned block[3], size_t shared);
 
 /* Turn --sync-kernels on or off. If it is on, sgt_cuda_launched and sgt_cuda_kernel_launched wait
- * for their stream, so that an error on the device is attributed to the launch that failed. This
- * applies to the whole process, and must be off while a stream captures. */
+ * for their stream, so that an error on the device is attributed to the launch that failed. The
+ * setting applies to the entire process, and must be off while a stream captures. */
 void sgt_cuda_sync_kernels(int on);
 /* Return a timeout in seconds for work that takes at most `on_a_card` seconds on a GPU. If kernels
  * run on the CPU, as in tests, the timeout is longer. */

@@ -78,7 +78,8 @@ static void normals(float *out, size_t n, const sgt_normals *d)
 
 /* ---- sums ---- */
 
-/* add adds y to x, and sum_squares returns the sum of squares of x in double, for n floats each. */
+/* `add` adds n floats y to x, and sum_squares returns the sum of the squares of n floats x, in
+ * double. */
 
 static void add(float *x, const float *y, size_t n)
 {
@@ -272,7 +273,7 @@ static void bias_backward(float *db, const void *dout, size_t n, size_t C, size_
 /* ---- causal attention of one head ---- */
 
 /* Causal attention (Vaswani et al. 2017). Query i attends to keys start[i] .. i: from the beginning
- * of its document to its own position. If `start` is NULL, it attends to keys 0 .. i. */
+ * of its document to its own position. If `start` is NULL, query i attends to keys 0 .. i. */
 
 static double dot(const float *a, const float *b, size_t D)
 {
