@@ -1,11 +1,13 @@
-/* split.c: chooses the code that splits text on this CPU, finds safe cuts, and splits text one
- * character at a time. That is needed only with the rules other than GPT-2's (split.h), for blocks
- * of 64 bytes that split_blocks.h cannot split.
+/* split.c: chooses the fastest code that splits text on this CPU, and finds offsets at which text
+ * can safely be cut. It also splits text one character at a time, which is needed only for some
+ * split rules, and there only for blocks of 64 bytes that split_blocks.h cannot split.
  *
- * The regular expressions of the rules backtrack; this code does not. It reads a character and the
- * character after it, and then continues to the end of a class. Only two kinds of pieces need more:
- * white space, which ends at its last newline, and a word divided by case (split.h), which ends at
- * its last letter that may be lower case. In both, a run of characters is read at most twice. */
+ * Unlike a regular-expression matcher, this code does not backtrack. It reads two characters to
+ * find out what kind of piece begins there, and then continues up to the end of a run of characters
+ * of one class. Only two kinds of pieces may end before the end of a run: white space, which ends
+ * after its last newline, and, with rules that divide words by case (split.h), a word, which ends
+ * after its last character that can be lower case. In these two cases, the characters of a run are
+ * read at most twice. */
 #include "tokenize/text/split.h"
 
 #include <string.h>
@@ -36,9 +38,9 @@ const uint8_t sgt_split_space[256] = {['\t'] = 1, ['\n'] = 1, ['\v'] = 1, ['\f']
 
 /* ---- characters ---- */
 
-/* Categories of characters. Every character belongs to exactly one of the first eight. Each
- * category is one bit, so that sets of categories can be formed by OR; the names after the first
- * eight are such sets. */
+/* Categories of characters. Each category is one bit, so that sets of categories are formed with
+ * OR. Every character belongs to exactly one of the first eight, OTHER to NEWLINE. The names after
+ * these are sets of several categories. */
 enum {
     OTHER = 1,
     MARK = 2,
@@ -62,8 +64,8 @@ static const uint8_t sets[SGT_KINDS] = {
     [SGT_KIND_LL] = LOWER,    [SGT_KIND_LM] = BOTH,     [SGT_KIND_LO] = BOTH,
 };
 
-/* Return the category (such as UPPER) of the first character in the n >= 1 bytes at s, and set *len
- * to the character's length in bytes. */
+/* Return the category (one of OTHER ... NEWLINE) of the first character in the n >= 1 bytes at s,
+ * and set *len to the length of this character in bytes. */
 static inline unsigned read_set(const uint8_t *s, size_t n, size_t *len)
 {
     uint32_t cp;
@@ -73,20 +75,20 @@ static inline unsigned read_set(const uint8_t *s, size_t n, size_t *len)
     return sets[sgt_unicode_kind(cp)];
 }
 
-/* ---- pieces of the rules other than GPT-2's ---- */
+/* ---- pieces ---- */
 
-/* Return the end of the run of characters that begins at offset i and whose categories are all in
- * the set `of`. Return i if the run is empty. */
+/* Return the offset at which a run of characters ends. The run begins at offset i, and the
+ * categories of all of its characters are in the set `of`. If the character at offset i is not in
+ * the set, return i. */
 static size_t run_end(const uint8_t *s, size_t n, size_t i, unsigned of)
 {
     for (size_t len; i < n && (read_set(s + i, n - i, &len) & of); i += len) continue;
     return i;
 }
 
-/* Return the end of the run of characters that begins at offset i and whose categories are all in
- * the set `of`. This is what run_end does, but ASCII letters are tested eight at a time. fold:
- * which ASCII letters these are: 0x20 in every byte for both cases, 0 for lower case only. `of`
- * must contain these letters and no other ASCII characters. */
+/* Return the same offset as run_end, but test ASCII letters eight at a time. `of` must contain
+ * either all ASCII letters or only the lower-case ones, and no other ASCII characters. In the first
+ * case, `fold` must have the value 0x20 in every byte; in the second case, it must be 0. */
 static inline size_t letters_end(const uint8_t *s, size_t n, size_t i, unsigned of, uint64_t fold)
 {
     for (; n - i >= 8; i += 8) {
@@ -101,8 +103,8 @@ static inline size_t letters_end(const uint8_t *s, size_t n, size_t i, unsigned 
     return run_end(s, n, i, of);
 }
 
-/* Return the length of the contraction at s, such as 's or 'll, or 0 if there is none. s[0] must be
- * a quote. Case is ignored, so U+017F (long s) counts as s. */
+/* Return the length of the contraction at s, such as 's or 'll, in bytes, or 0 if there is none.
+ * s[0] must be a quote. Case is ignored, also for U+017F (long s), which counts as s. */
 size_t sgt_rule_contraction(const uint8_t *s, size_t n)
 {
     if (n < 2) return 0;
@@ -114,8 +116,9 @@ size_t sgt_rule_contraction(const uint8_t *s, size_t n)
     return s[1] == 0xC5 && s[2] == 0xBF ? 3 : 0;
 }
 
-/* Return the end of the white-space piece that starts at `at`: the match of
- * \s*[\r\n]+|\s+(?!\S)|\s+, or of \s+$ if the rule has it and it matches. */
+/* Return the offset at which the piece of white space that begins at offset `at` ends. It is the
+ * match of \s*[\r\n]+|\s+(?!\S)|\s+ or, if the rule has the alternative \s+$ and this matches, the
+ * match of \s+$. */
 static size_t blank_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t at)
 {
     size_t i = at, last = at, newline = 0, len;
@@ -128,8 +131,9 @@ static size_t blank_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t at
     return i == n || last == at ? i : last;
 }
 
-/* Return the end of a piece that consists of a run of OTHERS, and then [\r\n]* or, if the rule
- * splits by case, [\r\n/]*. The first character of the piece ends at i. */
+/* Return the offset at which a piece of other characters ends: a run of characters in OTHERS,
+ * followed by [\r\n]* or, if the rule divides words by case, by [\r\n/]*. i is the offset after the
+ * first character of the piece. */
 static size_t other_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t i)
 {
     i = run_end(s, n, i, OTHERS);
@@ -145,10 +149,11 @@ static size_t number_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t i
     return i;
 }
 
-/* Find the match of U*l+ at i (U is upper case, l lower case; see split.h). If there is one, return
- * its end and set *lower to 1. Otherwise, set *lower to 0, and return the end of U+, or i if U+
- * does not match either. U* first takes as much as possible. It then gives back to l+ everything
- * after the last character that may be lower case. */
+/* Find the match of U*l+ at offset i, where U is an upper-case and l a lower-case character (see
+ * split.h). If it matches, set *lower to 1 and return the end of the match. Otherwise, set *lower
+ * to 0 and return the end of the match of U+, or i if that does not match either. Some
+ * characters count as both U and l. If no lower-case character follows the match of U*, the match
+ * of U*l+ ends after the last of these characters. */
 static size_t cased_end(const uint8_t *s, size_t n, size_t i, int *lower)
 {
     size_t last = 0, len;
@@ -162,9 +167,10 @@ static size_t cased_end(const uint8_t *s, size_t n, size_t i, int *lower)
     return i;
 }
 
-/* Return the end of the word that starts at `at`, in a rule that divides words where their case
- * changes (split.h), or `at` if no word starts there. `set` and `len` are the category and length
- * of the character at `at`. A mark may be the character before a word, or a word by itself. */
+/* For rules that divide words by case (split.h): return the offset at which the word that begins at
+ * offset `at` ends, or `at` if no word begins there. `set` and `len` are the category and the
+ * length of the character at `at`. If this character is a mark, it may precede a word or be a word
+ * by itself. */
 static size_t cased_word(const uint8_t *s, size_t n, size_t at, unsigned set, size_t len)
 {
     int lower;
@@ -194,8 +200,9 @@ static size_t piece_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t at
     return other_end(r, s, n, at + len);
 }
 
-/* Return the offset at which the next piece ends. If the splitter has cuts (sgt_cuts) and the piece
- * is not ASCII, return the next offset at which a cut is allowed instead. */
+/* Return the offset at which the current piece ends. If sp->cuts is set and the piece has non-ASCII
+ * characters, return the next offset at which these tables allow a cut in the piece (split.h), if
+ * that comes earlier. */
 static size_t part_end(sgt_splitter *sp)
 {
     if (sp->end <= sp->at) {
@@ -208,8 +215,9 @@ static size_t part_end(sgt_splitter *sp)
     return end;
 }
 
-/* Starting at sp->at, store the ends of pieces in ends[], up to the first end at or after offset
- * `until`, but at most `max`. Return their number. A piece may be stored in parts (part_end). */
+/* Store the ends of the pieces from offset sp->at on in the array `ends`, up to the first end at or
+ * after offset `until`, but at most `max`. Return the number of ends stored. If sp->cuts is set, a
+ * piece can be stored as several parts (part_end). */
 static size_t split_until(sgt_splitter *sp, size_t until, uint32_t *ends, size_t max)
 {
     size_t count = 0, from = sp->at;
@@ -225,14 +233,14 @@ static size_t split_until(sgt_splitter *sp, size_t until, uint32_t *ends, size_t
 
 size_t sgt_split_hard(sgt_splitter *sp, uint32_t *ends, size_t max)
 {
-    /* split_blocks may have returned only some parts of the last piece. Find the end of that piece,
-     * so that its other parts are returned before the next piece. */
+    /* If split_blocks has returned only some parts of the last piece, find the end of this piece,
+     * so that its remaining parts are returned before the next piece. */
     if (sp->carry.piece < sp->at && sp->end <= sp->at)
         sp->end = piece_end(sp->rule, sp->text, sp->n, sp->carry.piece);
     size_t count = split_until(sp, sp->hard, ends, max);
     if (sp->at < sp->hard || sp->at < sp->end) return count;
-    /* Begin a new series of 64-byte blocks at this offset. This is possible because the rules do
-     * not depend on the text before a piece. */
+    /* Continue with blocks of 64 bytes that begin at this offset. This is correct because a piece
+     * begins here, and the pieces of these rules do not depend on the text before them. */
     sp->base = sp->block = sp->at;
     sp->carry = (sgt_split_carry){.piece = sp->at};
     sp->in[0] = sp->in[1] = 0;
@@ -246,15 +254,15 @@ int sgt_rule_is_space(const uint8_t *s, size_t n, size_t *len)
 
 /* ---- safe cuts ---- */
 
-/* Return the category of the character that ends at offset p > 0, and set *len to its length. p
- * must be the end of a character. */
+/* Return the category of the character that ends at offset p, and set *len to the length of this
+ * character in bytes. p > 0, and a character (or an ill-formed sequence) must end at p. */
 static unsigned read_set_before(const uint8_t *s, size_t p, size_t *len)
 {
     size_t lead = p - 1, low = p > 4 ? p - 4 : 0;
     while (lead > low && (s[lead] & 0xC0) == 0x80) lead--;
     unsigned set = read_set(s + lead, p - lead, len);
     if (lead + *len == p) return set;
-    *len = 1; /* the byte before p is an ill-formed unit by itself */
+    *len = 1; /* the byte before p is an ill-formed sequence by itself */
     return OTHER;
 }
 
@@ -265,32 +273,32 @@ static int is_formed(const uint8_t *s, size_t n)
     return cp != SGT_UTF8_ILL_FORMED;
 }
 
-/* Return the set of all categories that belong to the same class (sgt_class) as category `set`. */
+/* Return the set of those categories whose characters have the same class (sgt_class) as the
+ * characters of category `set`. */
 static unsigned class_of(unsigned set)
 {
     return set & LETTERS ? LETTERS : set & OTHERS ? OTHERS : set & BLANKS ? BLANKS : NUMBER;
 }
 
-/* Return 1 if text that is split by GPT-2's rule may be cut before s[p]. a, len: category and
- * length of the character before s[p]; b: category of the character at s[p]. All of these must
- * hold:
+/* Return 1 if text that is split by GPT-2's rule can be cut before s[p]. a and len are the category
+ * and length of the character before s[p]; b is the category of the character at s[p]. All of the
+ * following conditions must hold:
  *
- *   1. s[p] is not a continuation byte, so a unit starts there whatever precedes it. The units on
- *      both sides are those of the whole text, because an ill-formed unit has the same length
- *      whether s[p] ends it or the end of the text does.
- *   2. The character before s[p] is not white space. Only white space depends on the text after it
- *      (one character), so the left part has the pieces of the whole text up to p.
- *   3. One of:
- *      a) The classes differ. A piece of letters, numbers or other characters continues only with
- *         its class, except in contractions. So a piece of the whole text ends at p, and the right
- *         part begins with a piece. A contraction goes from "other" to "letter" only between ' and
- *         an ASCII letter; such a cut is excluded.
- *      b) The classes are equal, s[p] starts a non-ASCII character (so no contraction starts or
- *         continues there), and no token holds the byte pair (s[p-1], s[p]). The cut divides the
- *         piece at p, but no merge can cross it: both sides merge as if they were separate. The
- *         right part's first piece begins within a run and ends with it. Both characters are well
- *         formed, because an ill-formed one may be replaced by U+FFFD, with other bytes, before
- *         encoding. */
+ *   1. s[p] is not a continuation byte, so a character or ill-formed sequence (a unit) starts there
+ *      whatever precedes it. The cut does not change the units on either side, because an
+ *      ill-formed unit has the same length whether it ends before s[p] or at the end of the text.
+ *   2. The character before s[p] is not white space. Only pieces of white space depend on the text
+ *      after them, so the text before p has the same pieces with and without the text after p.
+ *   3. One of the following:
+ *      a) The classes of the two characters differ. A piece of letters, numbers or other characters
+ *         contains only characters of one class, unless it is a contraction, so a piece ends at p.
+ *         Because a contraction has ' followed by ASCII letters, a cut between ' and an ASCII
+ *         letter is excluded.
+ *      b) The classes are equal, s[p] starts a non-ASCII character (so it is not in a contraction),
+ *         and no token contains the byte pair (s[p-1], s[p]). The cut divides a piece, but no merge
+ *         crosses the cut, so the tokens on either side stay the same. Both characters must be
+ *         well formed, because U+FFFD, which has other bytes, can replace an ill-formed one before
+ *         the text is encoded. */
 static int gpt2_may_cut(const uint8_t *s, size_t n, size_t p, unsigned a, size_t len, unsigned b,
                         const uint64_t *joins)
 {
@@ -301,11 +309,11 @@ static int gpt2_may_cut(const uint8_t *s, size_t n, size_t p, unsigned a, size_t
            is_formed(s + p - len, len) && is_formed(s + p, n - p);
 }
 
-/* Return 1 if the two characters before p are both neither letters, numbers nor white space. In
- * this case, they are surely in one piece, which ends at p if a letter follows. (A single such
- * character may begin the letter's word instead.) In rules that divide words by case, two cases are
- * uncertain, and the result is 0: one of the two is a mark, which can be part of a word; or the
- * first is a slash, because the text after \n/ may begin a piece. */
+/* Return 1 if both of the characters before offset p are neither letters, numbers nor white space,
+ * so that they surely belong to the same piece. If a letter follows, this piece ends at p; a single
+ * such character could instead belong to the word that begins with this letter. With rules that
+ * divide words by case, also return 0 in two uncertain cases: if one of the two is a mark, which
+ * can be part of a word, or if the first is a slash, because a piece can begin after \n/. */
 static int two_others(const sgt_rule *r, const uint8_t *s, size_t p)
 {
     const unsigned of = r->cased ? OTHER : OTHERS;
@@ -315,10 +323,10 @@ static int two_others(const sgt_rule *r, const uint8_t *s, size_t p)
     return (read_set_before(s, p, &before) & of) && !(r->cased && s[p - 1] == '/');
 }
 
-/* Return 1 if a piece surely ends at p, whatever precedes and follows the text, and the text before
- * p has the same pieces if nothing follows it. The text from p on always has the same pieces,
- * because these rules do not look back. The rule r is not GPT-2's. a, b: categories of the
- * characters before and after p. */
+/* For rules other than GPT-2's: return 1 if a piece ends at offset p whatever comes before the text
+ * and after it, and if the text before p has the same pieces when nothing follows it. (The text
+ * from p on always has the same pieces, because these rules do not look back.) a is the category of
+ * the character before p, b that of the character at p. */
 static int ends_at(const sgt_rule *r, const uint8_t *s, size_t p, unsigned a, unsigned b)
 {
     if (a == NEWLINE) return !(b & BLANKS) && !(r->cased && s[p] == '/');
@@ -328,8 +336,8 @@ static int ends_at(const sgt_rule *r, const uint8_t *s, size_t p, unsigned a, un
     return b == NUMBER || b == SPACE || ((b & LETTERS) && two_others(r, s, p));
 }
 
-/* Return 1 if the eight bytes at s are ASCII characters of one class. No cut is possible between
- * two such characters, so the search for a cut can skip them. */
+/* Return 1 if the eight bytes at s are ASCII characters of one class. The search for a cut can skip
+ * such bytes, because no cut is possible between two characters of the same class. */
 static int alike(const uint8_t *s)
 {
     const uint64_t top = WORD_OF(0x80);
@@ -349,13 +357,14 @@ size_t sgt_rule_cut(const sgt_rule *r, const void *text, size_t n, const uint64_
     size_t len, next;
     for (size_t p = n; p-- > 1;) {
         if (p >= 7 && s[p] < 0x80 && (gpt2 || r->digits != 1) && alike(s + p - 7)) {
-            /* Skip seven of the eight bytes: 6 here, and 1 by the loop. The first byte is not
-             * skipped, because a cut before it is still possible. */
+            /* Skip seven of the eight bytes (six here, and one in the loop's header). The first of
+             * the eight is not skipped, because a cut before it may be possible. */
             p -= 6;
             continue;
         }
-        /* Do not cut before a continuation byte. The category of the character after the cut
-         * decides, so all of the character, up to four bytes, must be in the n bytes at s. */
+        /* Do not cut before a continuation byte. To decide about a cut, the category of the
+         * character after it must be known, so all bytes of this character (up to four) must be
+         * among the n bytes at s. */
         if ((s[p] & 0xC0) == 0x80 || (s[p] >= 0x80 && n - p < 4)) continue;
         const unsigned a = read_set_before(s, p, &len), b = read_set(s + p, n - p, &next);
         if (gpt2 ? gpt2_may_cut(s, n, p, a, len, b, joins) : ends_at(r, s, p, a, b)) return p;
@@ -374,20 +383,20 @@ size_t sgt_rule_cut_normalized(const sgt_rule *r, const uint8_t *text, size_t n)
     return 0;
 }
 
-/* Return 1 if white space can be cut at p so that the left part stays one piece. This is possible
- * after a newline. Elsewhere, a newline after p could join the left part to other white space,
- * unless two conditions hold: the left part contains no newline, and the character before the white
- * space (of category `before`) is not white space. */
+/* Return 1 if white space can be cut at offset p so that the part before p is still one piece. This
+ * is possible if the character before p (of category a) is a newline. Otherwise, a newline after p
+ * could extend a piece across the cut; this cannot happen if the part before p has no newlines and
+ * does not follow other white space (`before` is the category of the character before it). */
 static int within_blanks(const uint8_t *s, size_t p, unsigned a, unsigned before)
 {
     if (run_end(s, p, 0, BLANKS) < p) return 0;
     return a == NEWLINE || (!(before & BLANKS) && run_end(s, p, 0, SPACE) == p);
 }
 
-/* Return 1 if a word can be cut at p, between two characters of category a, in a rule that divides
- * words by case. The left part must stay one piece, and the right part must end where the whole
- * word ends. Upper case may belong to a longer piece if letters without case are before and after
- * it. */
+/* For rules that divide words by case: return 1 if a word can be cut at offset p, between two
+ * characters of category a, so that the part before p is still one piece and the part after p ends
+ * where the word ends. `before` is the category of the character before the word. Upper-case
+ * letters are difficult, because between letters without case they may belong to a longer piece. */
 static int within_cased(const uint8_t *s, size_t p, unsigned a, unsigned before)
 {
     size_t len;
@@ -398,15 +407,15 @@ static int within_cased(const uint8_t *s, size_t p, unsigned a, unsigned before)
            read_set(s, p, &len) != MARK;
 }
 
-/* With GPT-2's rule, the pieces of the two parts are those of the whole text, except that the piece
- * around p is divided at p, for these reasons:
- * - A cut does not change the units (characters and ill-formed bytes) on either side of it (see
- *   condition 1 of gpt2_may_cut).
- * - The last piece of the left part starts where the divided piece starts. It extends to the end of
- *   the left part, including white space, as at the end of a text.
- * - The first piece of the right part extends to the end of the divided piece. (If the piece is
- *   white space before other text, both end before the last white-space character.) The first piece
- *   is not a contraction, because inside a piece no letter follows a quote.
+/* With GPT-2's rule, a cut at p between two characters of one class divides the piece that contains
+ * them and changes no other piece, for these reasons:
+ * - The cut does not change the units (characters and ill-formed sequences) on either side of it
+ *   (see condition 1 of gpt2_may_cut).
+ * - The last piece before the cut starts where the divided piece starts, and ends at the cut, even
+ *   if it is white space, because it is then at the end of a text.
+ * - The first piece after the cut ends where the divided piece ends. (If the divided piece is white
+ *   space before other text, both end before the last white-space character.) It is not a
+ *   contraction, because inside a piece no letter follows a quote.
  *
  * For the other rules, see within_blanks and within_cased. */
 int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, size_t ahead)
@@ -420,17 +429,17 @@ int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, siz
     if ((a & BLANKS) && (b & BLANKS)) return within_blanks(s, p, a, before);
     if (r->cased && (a & LETTERS)) return a == b && within_cased(s, p, a, before);
     if (a & LETTERS) return (b & LETTERS) != 0;
-    /* A cut is possible in a run of characters that are neither letters, numbers nor white space.
-     * There must be a third one after the two at p. If a letter came instead, the second might
-     * begin that letter's word instead of continuing the run. */
+    /* A cut is possible between two characters that are neither letters, numbers nor white space,
+     * if a third one follows them. If a letter followed instead, the second character could belong
+     * to the word that begins with this letter. */
     const unsigned of = r->cased ? OTHER : OTHERS;
     return (a & of) && (b & of) && (next & of) && run_end(s, p, s[0] == ' ', of) == p;
 }
 
 /* ---- cuts inside a piece ---- */
 
-/* Build the tables from `joins`. The first bytes of characters are divided into eight groups, by a
- * hash that was found by trial. Because all bytes of a group share one bit, a byte pair in `joins`
+/* Fill in the tables from `joins`. The bytes C0 to FF are divided into eight groups by a hash
+ * function that was found by trial. All bytes of a group share one bit, so a byte pair in `joins`
  * also forbids cuts before the other bytes of the group. With GPT-2's vocabulary, this loses 1.1 %
  * of the cuts that `joins` allows in English text, and 0.8 % in text of many scripts. */
 void sgt_cuts_make(sgt_cuts *c, const uint64_t *joins)
