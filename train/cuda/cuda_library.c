@@ -1,5 +1,5 @@
-/* cuda_library.c: defines the only symbol that libsgt-cuda.so exports, and times attention for
- * sgt-bench, with the same kernels and inputs of the same kind as in training. */
+/* cuda_library.c: defines `sgt_cuda`, the only symbol that libsgt-cuda.so exports. It also times
+ * attention for sgt-bench, with the kernels and the kind of inputs that training uses. */
 #include "train/cuda/cuda_library.h"
 
 #include <stdio.h>
@@ -8,15 +8,15 @@
 #include "loader/base/version.h"
 #include "train/cuda/cuda_backend.h"
 
-/* ---- the timing of attention, for sgt-bench ---- */
+/* ---- timing attention ---- */
 
 static void attend(sgt_cuda_backend *c) { sgt_cuda_attend(c, 0, 1); }
 
 static void attend_backward(sgt_cuda_backend *c) { sgt_cuda_attend_backward(c, 0); }
 
-/* Run one step with random tokens, so that queries, keys, values and gradients have realistic
- * values. If they were zeros, a GPU would draw less power and run at a higher clock rate than in
- * training. */
+/* Run one step with random tokens, so that queries, keys, values and gradients get realistic
+ * values. If they were all 0, the GPU would draw less power, and run at a higher clock rate, than
+ * in training. */
 static int fill(sgt_backend *b, const sgt_backend_options *o, sgt_init *init, sgt_error *err)
 {
     size_t n = (size_t)o->batch * o->seq;

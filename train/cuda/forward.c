@@ -1,11 +1,11 @@
-/* forward.c: the forward pass, the head with its loss, and the recomputation of activations for the
- * backward pass. With --no-fuse, every operation is a separate kernel, as in a framework without
- * fusion. */
+/* forward.c: the forward pass, the head (output layer) with the loss, and the recomputation of
+ * activations during the backward pass. With --no-fuse, every operation is a separate kernel, as in
+ * a framework that does not fuse kernels. */
 #include "train/cuda/cuda_backend.h"
 #include "kernels/dropout.h"
 
-/* Compute y = x W + b. If LayerNorm's kernel will add b to y (see sgt_cuda_norm_bias), compute only
- * x W. */
+/* Compute y = x W + b, or only x W if the next LayerNorm's kernel adds b (see
+ * sgt_cuda_norm_bias). */
 static void linear(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, void *y, const void *x)
 {
     const sgt_cuda_layer *layer = sgt_cuda_layers + which;
@@ -22,8 +22,8 @@ static double tensor_bytes(const sgt_cuda_backend *c)
     return (double)(c->shape.N * c->shape.C * c->shape.width);
 }
 
-/* Store x + dropout(y + bias) in `sum`, and its LayerNorm in `out`. bias may be NULL. If y is NULL,
- * compute only the LayerNorm of x. */
+/* Store x + dropout(y + bias) in `sum`, and the LayerNorm of this sum in `out`. `bias` may be NULL,
+ * which means no bias. If y is NULL, only store the LayerNorm of x in `out`. */
 static void layernorm(sgt_cuda_backend *c, void *sum, void *out, float *mean, float *rstd,
                       const void *x, const void *y, const void *bias, size_t w, size_t b,
                       const sgt_cuda_dropout *drop)
@@ -34,9 +34,9 @@ static void layernorm(sgt_cuda_backend *c, void *sum, void *out, float *mean, fl
                                 c->shape.C, c->model.eps, drop);
 }
 
-/* Arguments for adding a branch's output to the residual stream, which happens twice in a block:
- * sum = x + dropout(in W + b). The LayerNorm of `sum` is computed in the same call, because the
- * next matrix product reads it. */
+/* Arguments for adding a residual branch's output to the residual stream: sum = x + dropout(in W +
+ * b). Each block does this twice. The same call computes the LayerNorm of `sum`, which the next
+ * matrix product needs. */
 typedef struct addition {
     int which; /* SGT_CUDA_PROJ or SGT_CUDA_FCPROJ */
     const void *in, *x;
@@ -80,8 +80,8 @@ static void mlp(sgt_cuda_backend *c, const sgt_cuda_block *l)
                   c->model.gelu);
 }
 
-/* Compute a block from qkv through the output of GELU, given ln1, the output of its first
- * LayerNorm. Both the forward pass and the recomputation call this function. */
+/* Compute the part of a block from qkv to the output of GELU. l->ln1, the output of the first
+ * LayerNorm, must have been computed. The forward pass and the recomputation use this function. */
 static void inside(sgt_cuda_backend *c, size_t i, const void *x, int training)
 {
     sgt_cuda_block *l = c->buf.blocks + i;
@@ -126,9 +126,9 @@ void sgt_cuda_forward(sgt_cuda_backend *c, int training)
     }
 }
 
-/* Recompute the activations of a block before its backward pass. Do nothing for share_last, the
- * last block that recomputes. All such blocks store their activations in the same memory, which
- * still holds those of share_last when the backward pass begins. */
+/* Recompute the activations of a block before its backward pass. Blocks that recompute store their
+ * activations in the same memory. When the backward pass begins, this memory still contains the
+ * activations of the last such block, share_last, so nothing is recomputed for share_last. */
 void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
 {
     sgt_cuda_block *l = c->buf.blocks + layer;
@@ -148,10 +148,10 @@ void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
     sgt_cupti_pop();
 }
 
-/* Compute the logits and losses of a chunk of rows that begins with row `first`. If scale is not
- * NULL, also compute the gradient of the logits and store it in buf.logits. With several chunks,
- * the logits themselves are stored in buf.chunk. With a single chunk, they are stored in
- * buf.logits, where the gradient overwrites them. */
+/* Compute the logits and losses of plan.head_rows positions, from position `first` on. If `scale`
+ * is not NULL, store the gradient of the logits in buf.logits. In this case, the logits are stored
+ * in buf.chunk if there are several chunks of positions; otherwise they are stored in buf.logits,
+ * where the gradient overwrites them. */
 static void head_chunk(sgt_cuda_backend *c, size_t first, const float *scale)
 {
     size_t rows = c->plan.head_rows, width = c->shape.width;
@@ -160,7 +160,7 @@ static void head_chunk(sgt_cuda_backend *c, size_t first, const float *scale)
     sgt_cuda_product(c, &c->plan.linear[SGT_CUDA_HEAD].forward, logits,
                      (unsigned char *)c->buf.lnf + first * c->shape.C * width,
                      sgt_cuda_weight(c, c->flat.head), NULL, NULL);
-    /* with --no-fuse, compute the losses first, and their gradient in a second pass */
+    /* --no-fuse: the first pass computes only the losses, and the second pass the gradient */
     for (int pass = !(c->o.no_fuse && scale); pass <= 1; pass++) {
         const float *by = pass ? scale : NULL;
         sgt_cupti_work(0, (double)(rows * width) * (double)(c->shape.V + (by ? c->shape.ldv : 0)));
@@ -175,9 +175,9 @@ void sgt_cuda_head(sgt_cuda_backend *c, int training)
     size_t N = c->shape.N, rows = c->plan.head_rows;
     const float *scale = training ? &c->buf.control->dlogits_scale : NULL;
     sgt_cupti_push("head and loss");
-    /* Run head_chunk for all chunks of rows. If N is not a multiple of the chunk size, the last
-     * chunk begins earlier, so that it ends with the last row. In this case, some rows of the
-     * previous chunk are computed twice. */
+    /* Call head_chunk for all chunks of positions. If N is not a multiple of the chunk size, the
+     * last chunk starts early enough to end with the last position, so that some positions are
+     * computed twice. */
     for (size_t done = 0; done < N; done += rows)
         head_chunk(c, done + rows <= N ? done : N - rows, scale);
     sgt_cuda_loss_sum(c->queue.compute, training ? c->buf.control : c->buf.eval_control,

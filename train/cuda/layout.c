@@ -1,10 +1,11 @@
-/* layout.c: computes the sizes of the CUDA backend's buffers, their places in its only allocation,
- * and their bytes by kind of memory. No device is needed, because the same code estimates memory
- * before a run.
+/* layout.c: computes the sizes of the CUDA backend's buffers, their addresses in the arena (the
+ * backend's only allocation), and the number of bytes of each kind of memory. The same code
+ * estimates memory before a run, so it needs no device.
  *
- * It also declares in which parts of a step each buffer is in use (sgt_live). These declarations
- * must agree with what forward.c and backward.c read and write. The head's part of a step includes
- * the matrix products of the head's backward pass. */
+ * It also declares during which parts of a step each buffer is in use (see sgt_live). A part is,
+ * for example, the forward pass of one layer; the part "head" includes the matrix products of the
+ * head's backward pass. These declarations must agree with the reads and writes in forward.c and
+ * backward.c. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +14,10 @@
 #include "kernels/dropout.h"
 
 #define ALIGN 256 /* alignment in bytes */
-/* Maximum number of positions in a micro-step: half of what an int can hold. Kernels use int for
- * indexes of positions, which may go somewhat beyond the last position. */
+/* Maximum number of positions in a micro-step: half of the range of int. Kernels store indexes of
+ * positions as int, and may compute indexes somewhat beyond the last position. */
 #define MOST_POSITIONS (1 << 30)
-/* V is padded to a multiple of the width of a tile, so that the head's matrix products consist of
+/* V is rounded up to a multiple of a tile's width, so that the head's matrix products consist of
  * complete tiles. For example, 50,257 ids are padded to 50,304. */
 #define VOCAB_MULTIPLE 128
 
@@ -24,9 +25,9 @@ static size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
 /* ---- the flat arrays ---- */
 
-/* Return the index of the bucket to which a tensor belongs. A bucket is a group of tensors whose
- * gradients the ranks reduce in one call, as soon as all of them are complete. `vector`: 1 if the
- * tensor has one dimension. */
+/* Return the index of the bucket that contains the tensor. A bucket is a group of tensors whose
+ * gradients the ranks reduce in one call, as soon as they are complete. `vector`: 1 if the tensor
+ * has one dimension, otherwise 0. */
 static size_t bucket_of(const sgt_cuda_backend *c, size_t tensor, int vector)
 {
     if (vector) return sgt_cuda_bucket_vectors(c);
@@ -34,10 +35,10 @@ static size_t bucket_of(const sgt_cuda_backend *c, size_t tensor, int vector)
                       : SGT_BUCKET_BLOCKS + (tensor - 2) / SGT_BLOCK_TENSORS;
 }
 
-/* Compute the offset of each tensor, and return the length of the flat arrays. Matrices come first,
- * those of a layer next to each other, so that weight decay applies to one range at the beginning.
- * Vectors follow, in the model's order. Each bucket is padded, so that the parts of all ranks are
- * aligned. */
+/* Compute the offset of each tensor, and return the length of the flat arrays. All matrices come
+ * first, so that weight decay applies to one contiguous range; the matrices of a layer are
+ * adjacent. The vectors follow in the model's order. Each bucket is padded, so that every rank's
+ * share of it is aligned. */
 static size_t assign_offsets(sgt_cuda_backend *c)
 {
     size_t tensors = sgt_model_tensors(&c->model), at = 0, bucket = 0;
@@ -129,7 +130,7 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
     c->plan.written = !o->no_fuse && o->accum <= 1;
     c->shape.V = o->model.vocab;
     c->shape.rows_v = o->no_pad_vocab ? c->shape.V : round_up(c->shape.V, VOCAB_MULTIPLE);
-    /* without padding of V, rows of logits must still begin at multiples of 16 bytes */
+    /* even if V is not padded, the logits of each position must begin at a multiple of 16 bytes */
     c->shape.ldv = o->no_pad_vocab ? round_up(c->shape.V, 16 / c->shape.width) : c->shape.rows_v;
     if (!c->buf.blocks) c->buf.blocks = calloc(c->shape.L, sizeof *c->buf.blocks);
     if (!c->flat.tensor_at)
@@ -170,7 +171,8 @@ static float *floats(sgt_cuda_backend *c, size_t count)
     return add_buffer(c, count * sizeof(float));
 }
 
-/* Record that all bytes laid out since the previous call are memory of the kind `name`. */
+/* Record that all bytes laid out since the previous call of this function are memory of kind
+ * `name`. */
 static void kind(sgt_cuda_backend *c, const char *name)
 {
     uint64_t before = 0;
@@ -178,8 +180,8 @@ static void kind(sgt_cuda_backend *c, const char *name)
     if (c->buf.used > before) c->memory[c->kinds++] = (sgt_memory_kind){name, c->buf.used - before};
 }
 
-/* Declare that the buffer at `at` is in use from part `first` to part `last` of a step. Return
- * `at`. */
+/* Declare that the buffer at address `at` is in use from part `first` to part `last` of a step, and
+ * return `at`. */
 static void *during(sgt_cuda_backend *c, void *at, unsigned first, unsigned last)
 {
     if (c->buf.arena) sgt_live_during(&c->live, at, first, last);
@@ -187,12 +189,11 @@ static void *during(sgt_cuda_backend *c, void *at, unsigned first, unsigned last
 }
 static void *always(sgt_cuda_backend *c, void *at) { return during(c, at, 0, UINT_MAX); }
 
-/* Declare when a block's buffer is in use. Part `first` of the step writes it, and the block's
- * forward and backward parts read it.
+/* Declare when a buffer of block l is in use. It is written in part `first` of the step, and read
+ * in the forward and backward parts of the block. Return `at`.
  *
- * A block recomputes the buffer's contents if its sgt_recompute is `from` or higher. Then its
- * backward part writes the buffer again before it reads it, so that the buffer is not in use
- * between the two parts. */
+ * If l->recompute >= `from`, the block's backward part recomputes the contents before reading them,
+ * so that the buffer is not in use between the two parts. */
 static void *kept(sgt_cuda_backend *c, const sgt_cuda_block *l, void *at, unsigned first,
                   sgt_recompute from)
 {
@@ -203,8 +204,8 @@ static void *kept(sgt_cuda_backend *c, const sgt_cuda_block *l, void *at, unsign
     return during(c, at, backward, backward);
 }
 
-/* Lay out the activations of a block. Activations that the block recomputes share the memory of the
- * first block that recomputes them. */
+/* Assign addresses to the activations of a block. An activation that is recomputed has the same
+ * address in all blocks that recompute it. */
 static void add_block(sgt_cuda_backend *c, sgt_cuda_block *l)
 {
     const sgt_recompute gelu = SGT_RECOMPUTE_GELU, block = SGT_RECOMPUTE_BLOCK;
@@ -273,8 +274,8 @@ static void add_parameters(sgt_cuda_backend *c)
     if (parts && c->shape.type != SGT_F32)
         c->flat.vectors = always(c, floats(c, c->flat.count - c->flat.decayed));
     kind(c, c->shape.type == SGT_F32 ? "weights" : "16-bit copies");
-    /* always in use: unless plan.written is set, the update sets gradients to 0, and the kernels of
-     * the next step add to these zeros */
+    /* Always in use: unless plan.written is set, the update sets the gradients to 0, and kernels of
+     * the next step add to them. */
     c->flat.grads = always(c, floats(c, c->flat.count));
     c->flat.own_grads = parts ? always(c, floats(c, c->flat.own)) : c->flat.grads;
     kind(c, "gradients");
@@ -324,13 +325,14 @@ static void add_data(sgt_cuda_backend *c)
     c->buf.place = always(c, add_buffer(c, sizeof *c->buf.place));
     c->buf.outliers = always(c, add_buffer(c, sizeof *c->buf.outliers));
     kind(c, "data");
-    /* add the workspace of matrix products to the list; it is a separate allocation */
+    /* list the workspace of matrix products, which is a separate allocation, outside of the
+     * arena */
     c->memory[c->kinds++] = (sgt_memory_kind){"workspace", SGT_CUDA_GEMM_WORKSPACE};
 }
 
-/* Return the address of cuDNN's workspace. If it is small enough, it shares the memory of the
- * logits and their gradient. This memory is in use only from the head's forward pass to the head's
- * backward pass, and no attention is computed in between. */
+/* Return the address of cuDNN's workspace. If it fits, it shares the memory of the logits and their
+ * gradient: they are in use only from the head's forward pass to the head's backward pass, and no
+ * attention is computed in between. */
 static void *cudnn_space(sgt_cuda_backend *c)
 {
     size_t bytes = c->plan.cudnn ? sgt_cudnn_attention_workspace(c->plan.cudnn) : 0;
@@ -338,10 +340,10 @@ static void *cudnn_space(sgt_cuda_backend *c)
                                                                : add_buffer(c, bytes);
 }
 
-/* Declare when the buffers that all layers share are in use in one layer. `forward` and `backward`
- * are the indexes of the layer's parts of a step. Some of the buffers are used in both parts,
- * others only in the backward part. cuDNN's workspace is declared here even if it shares the memory
- * of the logits. */
+/* Declare when one layer uses the buffers that all layers share. `forward` and `backward` are the
+ * indexes of the layer's forward and backward part of a step. Some of these buffers are used in
+ * both parts, the others only in the backward part. cuDNN's workspace is one of the shared buffers,
+ * even if it has the same memory as the logits. */
 static void declare_work(sgt_cuda_backend *c, unsigned forward, unsigned backward)
 {
     const sgt_cuda_naive *n = &c->plan.naive;
@@ -356,9 +358,9 @@ static void declare_work(sgt_cuda_backend *c, unsigned forward, unsigned backwar
     for (size_t i = 0; i < sizeof only / sizeof *only; i++) during(c, only[i], backward, backward);
 }
 
-/* For each kind of memory, set in[kind] to the number of bytes in use during part `part` of a step,
- * and after[kind] to the number of bytes still in use after that part. The workspace of matrix
- * products is a separate allocation, which is always in use. */
+/* For each kind of memory, set in[kind] to the number of bytes in use during part number `part` of
+ * a step, and after[kind] to the number of bytes that are still in use after that part. The
+ * workspace of matrix products is not in c->live, because it is always in use. */
 static void live_count(const sgt_backend *b, unsigned part, int again, uint64_t in[SGT_LIVE_KINDS],
                        uint64_t after[SGT_LIVE_KINDS])
 {
@@ -419,9 +421,9 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c)
 
 /* ---- estimates before a run ---- */
 
-/* Return which implementation of attention to assume when memory is estimated without a device.
- * SGT_PATH_OWN stands for cuDNN's kernels, too, because these are assumed to need as much memory as
- * ours. Naive attention needs more. */
+/* Return the attention implementation to assume when memory is estimated without a device. Naive
+ * attention needs the most memory. SGT_PATH_OWN also stands for cuDNN's attention, which is assumed
+ * to need as much memory as sgt's. */
 static sgt_cuda_path likely_path(const sgt_backend_options *o, size_t D)
 {
     if (o->attention == SGT_ATTENTION_NAIVE) return SGT_PATH_NAIVE;
@@ -459,8 +461,8 @@ static int fits(const sgt_backend_options *o, uint32_t rows, uint64_t bytes)
 
 uint32_t sgt_cuda_most_rows(const sgt_backend_options *o, uint64_t bytes)
 {
-    /* invariant of the search: a micro-step of `low` rows fits in memory, one of `high` rows does
-     * not */
+    /* binary search: a micro-step of `low` rows fits in memory, and a micro-step of `high` rows
+     * does not */
     uint32_t low = 0, high = o->batch;
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;

@@ -1,10 +1,11 @@
-/* muon.c: the optimizer Muon (kernels/muon.h) for the four matrices of each block. update.c has
- * AdamW for all other parameters. Because a single matrix is too small to occupy a GPU, each launch
- * and each batched matrix product processes the matrices of one kind (such as qkv) of all layers.
+/* muon.c: the optimizer Muon (kernels/muon.h), which updates the four weight matrices of each
+ * block. AdamW (update.c) updates all other parameters. A single matrix is too small to occupy a
+ * GPU, so each launch and each batched matrix product processes the matrices of one kind (such as
+ * qkv) of all layers.
  *
- * If there are several ranks, each rank stores parameters and momentum of only its own parts. The
- * ranks all-gather their Nesterov steps, and every rank orthogonalizes all matrices. After that,
- * each rank updates its own parts. The code for several ranks has not yet been run on GPUs. */
+ * With several ranks, each rank stores only the parameters and the momentum that it owns. The ranks
+ * all-gather their Nesterov steps, every rank orthogonalizes all matrices, and then each rank
+ * updates the parameters that it owns. The code for several ranks has not yet been run on GPUs. */
 #include <math.h>
 
 #include "kernels/muon.h"
@@ -23,8 +24,8 @@ int sgt_cuda_by_muon(const sgt_cuda_backend *c, size_t tensor)
 
 /* ---- set-up ---- */
 
-/* Return the shape of a matrix product, batched over the layers, whose operands have row strides
- * lda and ldb. */
+/* Return the shape of a matrix product that is batched over the layers. lda and ldb: distances in
+ * elements between successive rows of the operands. */
 static sgt_cuda_gemm_shape product(const sgt_cuda_backend *c, size_t m, size_t n, size_t k,
                                    size_t lda, size_t ldb)
 {
@@ -70,8 +71,8 @@ int sgt_cuda_muon_plan(sgt_cuda_backend *c, sgt_error *err)
 
 /* ---- an update ---- */
 
-/* Make the matrices in u->x nearly orthogonal by the Newton-Schulz iteration. Return the address of
- * the result. */
+/* Make the matrices at u->x nearly orthogonal by Newton-Schulz iterations. Return the address of
+ * the resulting matrices. */
 static void *newton_schulz(const sgt_cuda_backend *c, int kind)
 {
     const sgt_cuda_muon *u = &c->plan.muon;
@@ -90,9 +91,10 @@ static void *newton_schulz(const sgt_cuda_backend *c, int kind)
     return x;
 }
 
-/* Get the range of elements that this rank owns in each matrix of kind `kind`. The range is the
- * same in every layer. Return its length, or 0 if the rank owns nothing. Set *from to the index in
- * the matrix of the first element, and *own to its index in this rank's arrays, for layer 0. */
+/* Find the range of elements that this rank owns in each layer's matrix of kind `kind`. Return the
+ * length of the range, which is the same in every layer, or 0 if the rank owns no elements. Set
+ * *from to the range's first index in the matrix, and *own to the index of the same element, for
+ * layer 0, in this rank's arrays. */
 static size_t own_part(const sgt_cuda_backend *c, int kind, size_t *from, size_t *own)
 {
     const size_t *bucket = c->flat.bucket_at + SGT_BUCKET_BLOCKS;

@@ -1,13 +1,13 @@
-/* peak.c: a device's peak speed, the reference for the MFU (model FLOP/s utilization): both its
- * datasheet value and the measured speed of a large matrix product. */
+/* peak.c: the peak speed of a device, to which MFU (model FLOPs utilization) refers: both the
+ * datasheet's value and the measured speed of a large matrix product. */
 #include <stdio.h>
 #include <string.h>
 
 #include "train/cuda/cuda_backend.h"
 
-/* Peak speeds in TFLOP/s from NVIDIA's datasheets, without sparsity: in float32 without tensor
- * cores, in TF32, and in 16-bit types. The first entry is used whose name the device's name begins
- * with, so "NVIDIA H100 NVL" must come before "NVIDIA H100". */
+/* Peak speeds in TFLOP/s from NVIDIA's datasheets, without sparsity: float32 without tensor cores,
+ * TF32, and 16-bit formats. The first entry whose name is a prefix of the device's name is used, so
+ * "NVIDIA H100 NVL" must precede "NVIDIA H100". */
 static const struct {
     const char *name;
     double fp32, tf32, half;
@@ -32,8 +32,8 @@ static double datasheet(const char *name, sgt_precision p)
 }
 
 /* Return the measured speed of a large matrix product in operations per second, or 0 if it cannot
- * be measured. The matrices are larger than the GPU's caches, but need little memory: three
- * matrices of 8192 x 8192 16-bit numbers take 400 MB. */
+ * be measured. The three matrices, each with 8192 x 8192 16-bit numbers, are larger than the GPU's
+ * caches, but need only 400 MB. */
 static double measured(sgt_cuda_backend *c)
 {
     enum { SIDE = 8192 };

@@ -1,5 +1,6 @@
-/* plan.c: plans each matrix product of a step. It also decides whether GELU is an epilogue of a
- * matrix product or a separate kernel, and for how many rows logits are computed at a time. */
+/* plan.c: plans the matrix products of a step. It also chooses whether matrix products compute GELU
+ * in their epilogue, or separate kernels do, and for how many positions the head computes logits at
+ * a time. */
 #include <math.h>
 
 #include "train/cuda/cuda_backend.h"
@@ -31,8 +32,9 @@ static int plan(sgt_cuda_planned *p, sgt_cuda_backend *c, const char *name,
     return sgt_cuda_gemm_plan(&p->gemm, c->plan.gemms, s, err);
 }
 
-/* forward_shape returns the shape of the matrix product y (N, out) = x (N, in) W (in, out) + b.
- * dx_shape and dw_shape return the shapes of the two products of its backward pass. */
+/* Shapes of the matrix products of a linear layer. forward_shape: y (N, out) = x (N, in) W (in,
+ * out) + b. dx_shape and dw_shape: the two products of the backward pass, for the gradients of x
+ * and W. */
 static sgt_cuda_gemm_shape forward_shape(const sgt_cuda_backend *c, size_t in, size_t out)
 {
     sgt_cuda_gemm_shape s = sgt_cuda_product_shape(c, c->shape.N, out, in);
@@ -58,10 +60,10 @@ static sgt_cuda_gemm_shape dw_shape(const sgt_cuda_backend *c, size_t in, size_t
     return s;
 }
 
-/* Plan the matrix products of one of a block's weights. The bias gradients of qkv and fc are
- * computed on another stream while dw runs. Normally dw occupies all multiprocessors until it ends,
- * so that no other kernel can start. With the variant bias-room, dw uses only ten of eleven
- * multiprocessors and leaves the rest (12 of an H100's 132) to the bias gradient. */
+/* Plan the matrix products for one of a block's weights. While the product dw runs, another stream
+ * computes the bias gradients of qkv and fc. Normally dw occupies all multiprocessors until it
+ * ends, so the other kernel cannot start before. With the variant bias-room, dw uses only ten of
+ * eleven multiprocessors. The rest (12 of an H100's 132) are free for the bias gradient. */
 static int plan_linear(sgt_cuda_backend *c, int which, sgt_error *err)
 {
     const sgt_cuda_layer *l = sgt_cuda_layers + which;
@@ -77,8 +79,8 @@ static int plan_linear(sgt_cuda_backend *c, int which, sgt_error *err)
     return rc == SGT_OK ? plan(&g->dw, c, l->dw, &dw, err) : rc;
 }
 
-/* Plan the product that computes the logits of `rows` rows: logits (rows, V) = x (rows, C) W^T (C,
- * V), where W is the head's weight (V, C). Set plan.head_rows to `rows`. */
+/* Plan the matrix product for the logits of `rows` positions: logits (rows, V) = x (rows, C) W^T
+ * (C, V), where W (V, C) is the head's weight. Set plan.head_rows to `rows`. */
 static int plan_logits(sgt_cuda_backend *c, size_t rows, sgt_error *err)
 {
     sgt_cuda_gemm_shape f = sgt_cuda_product_shape(c, rows, c->shape.rows_v, c->shape.C);
@@ -89,24 +91,24 @@ static int plan_logits(sgt_cuda_backend *c, size_t rows, sgt_error *err)
     return plan(&c->plan.linear[SGT_CUDA_HEAD].forward, c, "head forward", &f, err);
 }
 
-/* The numbers of rows per chunk that the variant head-chunks tries. Even a chunk of 128 rows keeps
- * a GPU busy: its logits have 50,304 columns, which are 393 tiles of 128 columns, nearly three
+/* Chunk sizes, in positions, that the variant head-chunks tries. Even 128 positions keep a GPU
+ * busy: their logits have 50,304 columns, that is, 393 tiles of 128 columns, which is nearly three
  * tiles for each of an H100's 132 multiprocessors. */
 static const size_t chunks[] = {128, 256, SGT_CUDA_CHUNK};
 enum { CHUNKS = sizeof chunks / sizeof *chunks };
 
-/* Return candidate i, in ascending order, for the number of rows for which the head computes logits
- * at a time. The last candidate is N, for all rows. Without the variant head-chunks, it is the only
- * one. */
+/* Return candidate i for the number of positions for which the head computes logits at a time.
+ * Candidates are in ascending order, and the last one is N. Without the variant head-chunks, N is
+ * the only candidate. */
 static size_t head_choice(const sgt_cuda_backend *c, size_t i)
 {
     int may = c->plan.variants & SGT_VARIANT_HEAD_CHUNKS && i < CHUNKS;
     return may && chunks[i] < c->shape.N ? chunks[i] : c->shape.N;
 }
 
-/* Plan the head's matrix products. For the logits, plan a product for every number of rows that
- * head_choice returns, to make sure that the library supports each of them. The last one, for all N
- * rows, is used unless sgt_cuda_choose_head replaces it. */
+/* Plan the matrix products of the head. Plan the product for the logits with every candidate that
+ * head_choice returns, to check that the library supports all of them. The last plan, for N
+ * positions, stays in use unless sgt_cuda_choose_head replaces it. */
 static int plan_head(sgt_cuda_backend *c, sgt_error *err)
 {
     size_t V = c->shape.rows_v, C = c->shape.C, N = c->shape.N;
@@ -124,10 +126,10 @@ static int plan_head(sgt_cuda_backend *c, sgt_error *err)
     return rc == SGT_OK ? plan(&g->dw, c, "head dW", &dw, err) : rc;
 }
 
-/* ---- GELU as an epilogue of matrix products ---- */
+/* ---- GELU as an epilogue ---- */
 
-/* Plan a matrix product with an epilogue. If the library does not support the epilogue, set p->gemm
- * to NULL. */
+/* Plan a matrix product with an epilogue. If the library does not support it, set p->gemm to
+ * NULL. */
 static void plan_fused(sgt_cuda_planned *p, sgt_cuda_backend *c, const char *name,
                        sgt_cuda_gemm_shape s, sgt_cuda_epilogue epilogue)
 {
@@ -136,10 +138,10 @@ static void plan_fused(sgt_cuda_planned *p, sgt_cuda_backend *c, const char *nam
     if (plan(p, c, name, &s, &why) < 0) p->gemm = NULL;
 }
 
-/* Plan the matrix products with GELU as an epilogue, which the library offers only in GELU's tanh
- * form. Do not plan fc_gelu if a layer may recompute GELU. Our own kernel would do that, with
- * different rounding, so that results would depend on which layers recompute. But recomputation
- * must not change a single bit. */
+/* Plan the matrix products that have GELU as an epilogue, which the library supports only for
+ * GELU's tanh form. Do not plan fc_gelu if a layer may recompute GELU. The recomputation uses sgt's
+ * separate kernel, which rounds differently from the epilogue, but recomputation must not change
+ * any bit of the results. */
 static void plan_gelu(sgt_cuda_backend *c)
 {
     const sgt_cuda_layer *fc = &sgt_cuda_layers[SGT_CUDA_FC],
@@ -155,8 +157,8 @@ static void plan_gelu(sgt_cuda_backend *c)
                    SGT_EPILOGUE_DGELU);
 }
 
-/* Run the separate GELU kernel on an (N, 4C) array to time it. The time does not depend on the
- * values in the array, which are arbitrary. */
+/* Run the separate GELU kernel on an (N, 4C) array, to time it. The array's values are arbitrary,
+ * because they do not influence the time. */
 static void gelu(sgt_cuda_backend *c)
 {
     sgt_cuda_gelu(c->queue.compute, c->shape.type, c->buf.blocks->gelu, c->buf.blocks->fc,
@@ -193,9 +195,9 @@ int sgt_cuda_time(sgt_cuda_backend *c, void (*work)(sgt_cuda_backend *), float *
 
 static float ms_of(const sgt_cuda_planned *p) { return p->gemm ? sgt_cuda_gemm_ms(p->gemm) : 0; }
 
-/* Choose how GELU and, in the backward pass, its derivative are computed: as an epilogue of a
- * matrix product, or by a separate kernel. Time both ways and choose the one that is faster on rank
- * 0. If nothing is timed, use the epilogues. */
+/* Choose how to compute GELU in the forward pass, and its derivative in the backward pass: in a
+ * matrix product's epilogue, or in a separate kernel. If products are timed, choose the alternative
+ * that is faster on rank 0. Otherwise use the epilogues. */
 int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
 {
     float forward, slope;
@@ -217,9 +219,9 @@ int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
 
 static void head(sgt_cuda_backend *c) { sgt_cuda_head(c, 1); }
 
-/* With the variant head-chunks, choose for how many rows logits are computed at a time: the number
- * with the lowest measured time or, if nothing is timed, the smallest number. With several ranks,
- * rank 0 chooses. */
+/* With the variant head-chunks, choose for how many positions the head computes logits at a time.
+ * Rank 0 chooses the candidate with the lowest measured time or, if nothing is timed, the smallest
+ * candidate. All ranks use its choice. */
 int sgt_cuda_choose_head(sgt_cuda_backend *c, sgt_error *err)
 {
     const int timed = ms_of(&c->plan.linear[SGT_CUDA_HEAD].forward) > 0;
@@ -227,8 +229,8 @@ int sgt_cuda_choose_head(sgt_cuda_backend *c, sgt_error *err)
     float ms = 0, least = INFINITY;
     int rc;
     if (best == c->shape.N) return SGT_OK;
-    /* use valid targets (0) and zeros as activations, because arbitrary bits may slow down the
-     * arithmetic that is timed */
+    /* use valid targets (0), and set activations to 0, because arbitrary bits may slow down the
+     * operations that are timed */
     sgt_cuda_zero(c->queue.compute, c->buf.targets, c->shape.N * sizeof *c->buf.targets);
     sgt_cuda_zero(c->queue.compute, c->buf.lnf, c->shape.N * c->shape.C * c->shape.width);
     for (size_t i = 0; timed && rows < c->shape.N; i++) {
@@ -246,8 +248,8 @@ int sgt_cuda_choose_head(sgt_cuda_backend *c, sgt_error *err)
 
 /* ---- naive attention ---- */
 
-/* Plan a matrix product that is batched over the B*H heads, for example (T, T) = q k^T. The heads'
- * matrices are adjacent in memory. */
+/* Plan a matrix product that is batched over the B*H heads, for example q k^T, which is (T, T). The
+ * matrices of successive heads are adjacent in memory. */
 static int plan_heads(sgt_cuda_planned *p, sgt_cuda_backend *c, size_t m, size_t n, size_t k,
                       int trans_a, int trans_b, sgt_error *err)
 {

@@ -1,14 +1,14 @@
-/* ranks.c: a training step on several GPUs. Each rank computes its own rows. In the last micro-step
- * of a step, NCCL reduce-scatters each bucket of gradients as soon as the backward pass has
- * completed the bucket, while the backward pass continues. A rank stores master parameters and
- * moments only of its own parts (as in ZeRO-1), and updates only these. Then all ranks all-gather
- * the working copies of the parameters.
+/* ranks.c: a training step on several GPUs. Each rank processes different rows. In the last
+ * micro-step of a step, while the backward pass continues, NCCL reduce-scatters each bucket (group
+ * of gradients) as soon as its gradients are complete. As in ZeRO-1, each rank owns a share of the
+ * parameters, stores master parameters and moments only for this share, and updates only this
+ * share. Then the ranks all-gather the working copies of the parameters.
  *
- * All calls to NCCL are on one stream, in the order of the backward pass. Events connect this
- * stream to the compute stream in both directions, so that CUDA graphs capture the calls. This code
- * has not yet been run on several GPUs. In tests, a replacement of NCCL connects the processes
- * (tests/kernels/host/nccl.cpp). NCCL chooses the order of its sums, which is the same in every run
- * on the same machines and links. */
+ * All NCCL calls are on one stream, in the order of the backward pass. Events make this stream and
+ * the compute stream wait for each other, so that CUDA graphs capture the calls. This code has not
+ * yet been run on several GPUs. In tests, a replacement of NCCL connects the processes
+ * (tests/kernels/host/nccl.cpp). NCCL chooses the order in which it adds numbers; the order is the
+ * same in every run on the same machines and links. */
 #include <stdlib.h>
 
 #include "kernels/cuda/nccl.h"
@@ -20,7 +20,7 @@ struct sgt_cuda_group {
     sgt_nccl_comm comm;
     sgt_cuda_stream stream;
     sgt_cuda_event ready, done;
-    int reducing; /* 1: the work now being enqueued belongs to the last micro-step of a step */
+    int reducing; /* 1: the host is enqueuing the last micro-step of a step; otherwise 0 */
 };
 
 /* ---- set-up ---- */
@@ -65,8 +65,8 @@ int sgt_cuda_ranks_open(sgt_cuda_backend *c, sgt_error *err)
 }
 
 /* Disconnect from the other ranks. If a rank has failed, abort NCCL's communicator, because its
- * calls would otherwise wait forever for that rank. Even the abort may hang on a faulty device; the
- * program's watch over its ranks (ranks.h) then ends the process. */
+ * calls would otherwise wait for that rank forever. On a faulty device, even the abort may hang; in
+ * that case, the program's monitoring of its ranks (ranks.h) ends the process. */
 void sgt_cuda_ranks_leave(sgt_cuda_backend *c)
 {
     struct sgt_cuda_group *g = c->group;
@@ -82,9 +82,9 @@ void sgt_cuda_ranks_leave(sgt_cuda_backend *c)
 
 /* ---- work enqueued on the streams ---- */
 
-/* `enter` makes NCCL's stream wait for all work that is enqueued on the compute stream so far; call
- * it before calling NCCL. `leave` makes the compute stream wait for NCCL's stream; call it before
- * enqueuing work that reads NCCL's results. */
+/* `enter` makes NCCL's stream wait for the work enqueued on the compute stream so far. Call it
+ * before NCCL reads results of that work. `leave` makes the compute stream wait for NCCL's stream.
+ * Call it before enqueuing work that reads NCCL's results. */
 static void enter(sgt_cuda_backend *c)
 {
     sgt_cuda_record(c->group->ready, c->queue.compute);
@@ -102,8 +102,8 @@ static void check(const char *what, int code)
     if (code) sgt_cuda_note_failure(what, code);
 }
 
-/* Return the number of elements in a rank's part of a bucket, which is the same for every rank. Set
- * *at to the offset at which this rank's part begins in its own arrays (own_grads, params, ...). */
+/* Return the number of elements of a bucket that each rank owns. Set *at to the offset, in this
+ * rank's own arrays (own_grads, params, ...), of the elements that this rank owns. */
 static size_t part(const sgt_cuda_backend *c, size_t bucket, size_t *at)
 {
     *at = c->flat.bucket_at[bucket] / c->shape.ranks;
@@ -136,9 +136,9 @@ void sgt_cuda_ranks_end(sgt_cuda_backend *c)
     leave(c);
 }
 
-/* Sum loss, number of targets and squared gradient norm over all ranks. If a gradient is infinite
- * or NaN on any rank, the sum is infinite or NaN on every rank, so all ranks skip the same
- * updates. */
+/* Sum the loss, the number of targets and the squared gradient norm over all ranks. If a gradient
+ * is infinite or NaN on one rank, the sum is infinite or NaN on every rank, so that all ranks skip
+ * the update. */
 void sgt_cuda_ranks_norm(sgt_cuda_backend *c)
 {
     struct sgt_cuda_group *g = c->group;
@@ -195,17 +195,17 @@ void sgt_cuda_ranks_gather_steps(sgt_cuda_backend *c)
 
 /* ---- state in and out ---- */
 
-/* A range of the complete flat array (the array that a single rank would have) that belongs to one
- * owner:
- *   rank  the owner
- *   at    index of the range's first float in the owner's array, which has only the owner's parts
- *   n     number of floats */
+/* A range of the complete flat array (the array that a single rank would have). All of the range
+ * belongs to one rank, its owner:
+ *   rank  index of the owner
+ *   at    index of the range's first float in the owner's array, which has only what it owns
+ *   n     number of floats in the range */
 typedef struct piece {
     size_t rank, at, n;
 } piece;
 
-/* Return the longest range that begins at offset `at` of the complete flat array, has a single
- * owner, and has at most `count` floats. */
+/* Return the longest range that begins at offset `at` of the complete flat array, belongs to a
+ * single owner, and has <= `count` floats. */
 static piece first_piece(const sgt_cuda_backend *c, size_t at, size_t count)
 {
     size_t bucket = 0, begin;
@@ -227,9 +227,9 @@ int sgt_cuda_ranks_put(sgt_cuda_backend *c, float *state, size_t at, size_t coun
     return rc;
 }
 
-/* Copy floats of a state to `to` on every rank. The owner of each range broadcasts it to the memory
- * of the logits, which is not in use between micro-steps. From there, the range is copied to
- * `to`. */
+/* Copy `count` floats of a state to `to` on every rank. The owner of each range of floats
+ * broadcasts the range to the memory of the logits, which is unused between micro-steps. From
+ * there, each rank copies the range to `to`. */
 int sgt_cuda_ranks_get(sgt_cuda_backend *c, const float *state, size_t at, size_t count, float *to,
                        sgt_error *err)
 {

@@ -1,7 +1,7 @@
-/* self_check.c: the table of the paths (kernels and libraries) that the self-check tests, the
- * memory and inputs of its checks, and the line that identifies the machine for which its verdicts
- * are valid. On a machine with an H100 (2026-11-26), all checks together took 8 s the first time
- * and 4 s later. If kernels are emulated on the CPU, the time limits are longer
+/* self_check.c: the table of paths (kernels and libraries) that the self-check tests, the functions
+ * for the memory and inputs of the checks, and the function that identifies the machine for which
+ * verdicts are valid. On a machine with an H100 (2026-11-26), the first run of all checks took 8 s,
+ * and later runs took 4 s. If kernels are emulated on the CPU, time limits are longer
  * (sgt_cuda_patience). */
 #include "train/cuda/self_check.h"
 
@@ -69,10 +69,9 @@ const char *sgt_check_type(sgt_cuda_type type)
 
 /* ---- the table of paths ---- */
 
-/* The paths (kernels and libraries), in the order in which they are tried. A path comes after all
- * paths that it uses itself. `seconds` is the time limit for trying a path. The limit of the first
- * path includes the time to load the kernels and cuBLASLt, and the limit of cuDNN includes the time
- * to compile its kernels. */
+/* The paths (kernels and libraries), in the order in which they are checked. A path comes after all
+ * paths that it uses. `seconds`: time limit of the check. The first path's limit includes the time
+ * to load the kernels and cuBLASLt. cuDNN's limit includes the time to compile its kernels. */
 static const struct row {
     const char *name;
     int seconds;
@@ -99,10 +98,10 @@ static int run(size_t i, int device, sgt_error *err)
     return rc < 0 ? rc : rows[i].run(rows[i].name, device, err);
 }
 
-/* ---- identity of the machine for which verdicts are valid ---- */
+/* ---- identity of the machine ---- */
 
-/* Write a text that identifies this build: its version, and the size and modification time of the
- * library's file. */
+/* Write a string that identifies this build to `text`: the version, and the size and modification
+ * time of the file that contains this code. */
 static void identify_build(char *text, size_t n)
 {
     Dl_info at;
@@ -112,9 +111,9 @@ static void identify_build(char *text, size_t n)
              (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 }
 
-/* Add a library and its version to the list. Version 0 means that the library cannot be loaded; it
- * is not added. CUPTI counted its versions from 1 to 28 before CUDA 13. All other versions are
- * major * 10000 + minor * 100 + patch. */
+/* Add a library and its version to *v. Do nothing if the version is 0, which means that the library
+ * cannot be loaded. CUPTI's versions before CUDA 13 were numbers from 1 to 28. Every other version
+ * is major * 10000 + minor * 100 + patch. */
 static void add_version(sgt_cuda_versions *v, const char *library, size_t version)
 {
     if (!version) return;
@@ -134,8 +133,8 @@ static void versions(sgt_cuda_versions *v, const sgt_cuda_device *d)
     int nccl_version = 0;
     if (nccl) nccl->version(&nccl_version);
     *v = (sgt_cuda_versions){0};
-    /* The driver and the runtime state CUDA 13.1 as 13010. Convert that to 130100, the form in
-     * which the other libraries state their versions. */
+    /* The driver and the runtime encode the version CUDA 13.1 as 13010. Convert it to 130100,
+     * because all other libraries would encode it in this form. */
     add_version(v, "driver", (size_t)d->driver * 10);
     add_version(v, "runtime", (size_t)d->runtime * 10);
     add_version(v, "cublaslt", lt ? lt->version() : 0);

@@ -1,6 +1,6 @@
-/* self_check_attention.c: checks each implementation of attention as training uses it. A backend
- * with one layer runs both passes on inputs that are copied to its memory. The results are compared
- * with those of kernels/ref. */
+/* self_check_attention.c: checks every implementation of attention as training uses it. A backend
+ * with one layer runs the forward and backward pass on inputs that were copied to its memory. The
+ * results are compared with those of the reference implementation, kernels/ref. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +18,9 @@
  *   EVEN   a multiple of 128, which cuDNN up to 9.15.0 requires
  *   LONG   three tiles of 128 keys and a remainder, so that every loop over tiles runs several
  *          times and reuses its buffers
- * SHORT and LONG are not multiples of a tile's rows, so that the last, incomplete tile is tested.
- * LONG and EVEN are used with one row and one head, because kernels/ref takes 11 times as long for
- * one of their heads as for one of SHORT. */
+ * SHORT and LONG are not multiples of a tile's number of rows, so that an incomplete last tile is
+ * tested. Checks with LONG and EVEN have only one row and one head, because the reference
+ * implementation (kernels/ref) takes 11 times as long per head as with SHORT. */
 enum { SHORT = 120, EVEN = 384, LONG = 392 };
 static const float RATE = 0.1f; /* dropout rate */
 
@@ -31,30 +31,31 @@ typedef struct setting {
     size_t D, T;       /* D: channels per head; T: tokens per row */
     int deterministic; /* 1: as with --deterministic */
     /* 1: check with dropout and with several documents per row, for which the backend launches
-     * other kernels; 0: check without both */
+     * different kernels; 0: check without them */
     int masked;
 } setting;
 
-/* Inputs and results of a check, on the host. All arrays are in one allocation, which begins at
- * qkv. Neither the inputs nor the results of kernels/ref depend on the precision. Therefore
- * successive settings that differ only in precision or implementation use the same inputs and
+/* Inputs and expected results of a check, on the host. All arrays are in one allocation, which
+ * begins at qkv. Inputs and expected results do not depend on the precision or the attention
+ * implementation, so successive settings that differ only in these use the same inputs and expected
  * results. */
 typedef struct numbers {
     int masked; /* as in `setting` */
-    /* (B, T): for each position, the position in its row at which its document begins */
+    /* for each position (B, T): index in its row of the first position of its document */
     int32_t *starts;
     size_t B, T, H, D; /* B: rows; T: tokens per row; H: heads; D: channels per head */
     size_t one;        /* elements of an array (B, T, H, D) */
-    /* inputs: qkv (B, T, 3, H, D), and dout, the gradient of the output (B, T, H, D) */
+    /* inputs: qkv (B, T, 3, H, D), and dout (B, T, H, D), the gradient of the output */
     float *qkv, *dout;
     float *out, *dqkv;    /* results of kernels/ref */
     float *lse, *scratch; /* used by kernels/ref */
-    /* buffer for inputs and results in the number format of the device: at most (B, T, 3, H, D)
+    /* buffer for inputs and results in the device's number format, with room for (B, T, 3, H, D)
      * elements */
     float *packed;
 } numbers;
 
-/* Return the number of rows, and also of heads, in a check with T tokens per row. */
+/* Return the number of rows, which is also the number of heads, of a check with T tokens per
+ * row. */
 static uint32_t few(size_t T) { return T == SHORT ? 2 : 1; }
 
 static int allocate(numbers *x, const setting *s, sgt_error *err)
@@ -67,16 +68,16 @@ static int allocate(numbers *x, const setting *s, sgt_error *err)
     x->packed = x->dqkv + 3 * x->one;
     x->dout = x->packed + 3 * x->one;
     x->out = x->dout + x->one;
-    /* the reference stores doubles in scratch, so it must begin at an even index of the float
-     * array */
+    /* scratch must begin at an even index of the float array, because the reference implementation
+     * stores doubles in it */
     x->scratch = x->out + x->one;
     x->lse = x->scratch + scratch;
     x->starts = (int32_t *)(void *)(x->lse + T);
     for (size_t i = 0; i < B * T; i++) {
-        /* Choose lengths of documents that are not multiples of a tile, so that documents begin
-         * inside tiles. If a row has LONG tokens, its first document has 300 positions, which is
-         * more than two tiles of keys. In shorter rows, documents have 50 positions in the first
-         * row and 31 in the second. */
+        /* Choose document lengths that are not multiples of a tile, so that documents begin inside
+         * tiles. If T is LONG, the first document of a row has 300 positions, which is more than
+         * two tiles of keys. Otherwise, documents have 50 positions in the first row, and 31 in the
+         * second. */
         size_t length = T == LONG ? 300 : i < T ? 50 : 31;
         x->starts[i] = (int32_t)(i % T / length * length);
     }
@@ -105,8 +106,7 @@ static void compute(numbers *x)
         }
 }
 
-/* Compute inputs and expected results for a setting, unless *x still holds them from the previous
- * setting. */
+/* Compute the inputs and expected results for the setting *s, unless *x contains them already. */
 static int prepare(numbers *x, const setting *s, sgt_error *err)
 {
     if (x->qkv && x->T == s->T && x->D == s->D && x->masked == s->masked) return SGT_OK;
@@ -117,8 +117,8 @@ static int prepare(numbers *x, const setting *s, sgt_error *err)
 }
 
 /* Return the relative error of a result: the root mean square of the errors, divided by the root
- * mean square of the expected values `want`. The result may consist of `parts` interleaved arrays,
- * for example the gradients of q, k and v. Only the array with index `part` is compared. */
+ * mean square of the expected values `want`. A result may consist of `parts` interleaved arrays,
+ * such as the gradients of q, k and v. In this case, compare only the array with index `part`. */
 static double distance(const numbers *x, sgt_cuda_type type, const float *want, size_t part,
                        size_t parts)
 {
@@ -133,17 +133,16 @@ static double distance(const numbers *x, sgt_cuda_type type, const float *want, 
     return sqrt(off / all);
 }
 
-/* Return the largest relative error (see `distance`) that counts as correct. Because rounding
- * errors have random signs, the relative error of a sum is no larger than that of its terms. Each
- * term of a result is rounded at most six times, and once more with dropout. (Naive attention
- * rounds the scores, the probabilities, the outputs, the gradients of probabilities and of scores,
- * and the result.) In float32, partial sums of up to T or D terms are also rounded, for which T
- * roundings are allowed. */
+/* Return the largest relative error (see `distance`) that counts as correct. Rounding errors have
+ * random signs, so the relative error of a sum is not larger than that of its terms. Each term is
+ * rounded at most six times, and once more with dropout. (Naive attention rounds the scores, the
+ * probabilities, the outputs, the gradients of probabilities and of scores, and the result.) In
+ * float32, partial sums of up to T or D terms are rounded as well; T roundings are allowed for
+ * this. */
 static double bound(const sgt_cuda_backend *c, const numbers *x)
 {
     int roundings = 6 + x->masked;
-    /* in TF32, matrix products round each operand to 11 significant bits, in addition to the
-     * roundings counted above */
+    /* TF32 also rounds each operand of a matrix product to 11 significant bits */
     if (c->o.precision == SGT_PRECISION_TF32) return roundings * 0x1p-11;
     return (c->shape.type == SGT_F32 ? (double)x->T : roundings) * sgt_cuda_unit(c->shape.type);
 }
@@ -176,7 +175,7 @@ static int get(sgt_cuda_backend *c, numbers *x, void *from, size_t n, sgt_error 
     return sgt_cuda_stage(c, from, x->packed, NULL, n * c->shape.width / sizeof(float), err);
 }
 
-/* Set the random numbers of dropout and the starts of documents, as a step does. */
+/* Set dropout's random numbers and the starts of documents, as a training step does. */
 static int mask(sgt_cuda_backend *c, numbers *x, sgt_error *err)
 {
     float *starts = (float *)(void *)c->buf.starts[0];
@@ -187,8 +186,8 @@ static int mask(sgt_cuda_backend *c, numbers *x, sgt_error *err)
     return rc;
 }
 
-/* Fill cuDNN's workspace with NaN. If an engine accumulates sums in the workspace without first
- * setting it to 0, its results become NaN. */
+/* Fill cuDNN's workspace with NaN. An engine that accumulates sums in the workspace without first
+ * setting it to 0 then computes NaN. */
 static void spoil(sgt_cuda_backend *c)
 {
     if (!c->plan.cudnn) return;
@@ -198,8 +197,9 @@ static void spoil(sgt_cuda_backend *c)
     sgt_cuda_copy(c->queue.compute, c->buf.cudnn_space, c->queue.staging, bytes);
 }
 
-/* Run both passes and compare their results. The memory for results is set to 0 first. Otherwise,
- * if a path wrote nothing, results of the path tried before might remain there and pass. */
+/* Run the forward and backward pass, and compare their results. First set the memory for results to
+ * 0. Otherwise, if an implementation wrote nothing, the correct results of the previous one might
+ * still be there. */
 static int both_passes(sgt_cuda_backend *c, numbers *x, sgt_error *err)
 {
     int rc = put(c, x, c->buf.blocks->qkv, x->qkv, 3 * x->one, err);
@@ -249,8 +249,9 @@ static int check(numbers *x, int device, const setting *s, sgt_error *err)
     return rc;
 }
 
-/* In the settings of cuDNN, every check with EVEN tokens per row must succeed. The check with SHORT
- * may find that cuDNN does not support it, because SHORT is not a multiple of 128. */
+/* Settings of the checks. With cuDNN, every check with EVEN tokens per row must succeed. A check
+ * with SHORT tokens per row may instead find that cuDNN does not support it, because SHORT is not a
+ * multiple of 128. */
 static const setting settings[] = {{SGT_CHECK_OWN, SGT_PRECISION_BF16, 64, SHORT, 0, 0},
                                    {SGT_CHECK_OWN, SGT_PRECISION_FP16, 64, SHORT, 0, 0},
                                    {SGT_CHECK_OWN, SGT_PRECISION_FP32, 64, SHORT, 0, 0},

@@ -1,5 +1,5 @@
-/* self_check_peers.c: checks NCCL and CUPTI. NCCL runs with a single rank, which shows whether NCCL
- * loads, initializes and copies data correctly on this GPU. CUPTI must record a kernel. */
+/* self_check_peers.c: checks NCCL and CUPTI. NCCL runs with a single rank, to check that it loads,
+ * initializes and copies data correctly on this GPU. CUPTI must record a kernel. */
 #include <string.h>
 
 #include "kernels/cuda/cupti.h"
@@ -7,7 +7,7 @@
 #include "kernels/cuda/runtime.h"
 #include "train/cuda/self_check.h"
 
-/* COUNT: floats per array; ARRAYS: one array for the input, and one for the result of each of three
+/* COUNT: floats per array; ARRAYS: number of arrays: the input, and the results of three NCCL
  * calls */
 enum { COUNT = 256, ARRAYS = 4, BYTES = ARRAYS * COUNT * (int)sizeof(float) };
 
@@ -18,8 +18,8 @@ static int fail_nccl(const sgt_nccl *n, const char *what, int code, sgt_error *e
     return code ? sgt_fail(err, SGT_EIO, "%s: %s", what, n->error_string(code)) : SGT_OK;
 }
 
-/* Make the same NCCL calls as a step (train/cuda/ranks.c). With a single rank, each call is a
- * copy. */
+/* Make the NCCL calls that a training step makes (train/cuda/ranks.c). With one rank, each call is
+ * a copy. */
 static int calls(const sgt_nccl *n, sgt_nccl_comm comm, const sgt_check_space *x, sgt_error *err)
 {
     float *d = x->device, *reduced = d + COUNT, *scattered = reduced + COUNT,
@@ -38,7 +38,7 @@ static int calls(const sgt_nccl *n, sgt_nccl_comm comm, const sgt_check_space *x
                               err);
 }
 
-/* Make the NCCL calls within a CUDA graph, as a training step does, except for the first step. */
+/* Make the NCCL calls in a CUDA graph. Every training step except the first does this. */
 static int calls_in_graph(const sgt_nccl *n, sgt_nccl_comm comm, const sgt_check_space *x,
                           sgt_cuda_graph *g, sgt_error *err)
 {
@@ -49,7 +49,8 @@ static int calls_in_graph(const sgt_nccl *n, sgt_nccl_comm comm, const sgt_check
     return rc;
 }
 
-/* Make the NCCL calls, in a CUDA graph if g is not NULL, and check their results. */
+/* Make the NCCL calls, and check their results. If g is not NULL, make the calls in a CUDA
+ * graph. */
 static int reduce(const sgt_nccl *n, sgt_nccl_comm comm, sgt_check_space *x, sgt_cuda_graph *g,
                   sgt_error *err)
 {
@@ -85,7 +86,7 @@ int sgt_check_nccl(const char *path, int device, sgt_error *err)
     if (rc < 0) return rc;
     if ((rc = sgt_check_space_open(&x, BYTES, err)) == SGT_OK) rc = reduce(n, comm, &x, NULL, err);
     if (rc == SGT_OK) rc = reduce(n, comm, &x, &graph, err);
-    /* must be freed before the communicator, whose calls the graph contains */
+    /* free the graph, which contains NCCL calls, before the communicator */
     sgt_cuda_graph_free(graph);
     n->comm_destroy(comm);
     sgt_check_space_close(&x);

@@ -1,6 +1,6 @@
-/* self_check_products.c: checks cuBLASLt's matrix products, with each epilogue that a step may use,
- * against sums in double. The inputs come from sgt_check_fill, for which float32 sums are exact in
- * any order of addition. Therefore the allowed error consists only of one rounding of the result
+/* self_check_products.c: checks cuBLASLt's matrix products, with every epilogue that a step may
+ * use, against sums in double. The inputs come from sgt_check_fill, so that their float32 sums are
+ * exact in any order of addition. Therefore the only errors allowed are one rounding of the result
  * and the rounding errors of the epilogue. */
 #include <math.h>
 #include <stdio.h>
@@ -11,28 +11,29 @@
 #include "kernels/cuda/runtime.h"
 #include "train/cuda/self_check.h"
 
-/* MATRIX: elements in the largest matrix; BATCH: maximum number of matrix products per call */
+/* MATRIX: number of elements of the largest matrix; BATCH: maximum number of matrix products per
+ * call */
 enum { M = 128, N = 192, K = 64, MATRIX = M * N, BATCH = 3 };
 enum { IN_A, IN_B, IN_OUT, IN_BIAS, IN_AUX, ARRAYS };
 
-/* A form of matrix product that occurs in a training step: whether the operands are transposed,
- * whether an array is added to the product, and whether several products are batched. */
+/* A form of matrix product that a training step uses: whether operands are transposed, whether an
+ * array is added to the product, and how many products a call computes. */
 typedef struct form {
     int trans_a, trans_b, accumulate;
-    /* If `accumulate` is set: index of the array that is added to the product. IN_OUT means that
-     * the product is added to the previous contents of D. */
+    /* index of the array that is added to the product if `accumulate` is set. IN_OUT: add the
+     * product to the previous contents of D. */
     int added;
-    size_t batch; /* number of matrix products per call; 0 means 1 */
-    /* Factors in D = f * product + h * (array `added`), which sgt_cuda_gemm_run_mixed computes. If
-     * f is 0, the product is computed without factors, by sgt_cuda_gemm_run. */
+    size_t batch; /* number of matrix products that a call computes; 0 means 1 */
+    /* Factors in D = f * product + h * (the added array), which sgt_cuda_gemm_run_mixed computes.
+     * If f is 0, there are no factors, and sgt_cuda_gemm_run computes the product. */
     float f, h;
     int same; /* 1: B is A itself */
 } form;
 static const form forward = {0}, dx = {.trans_b = 1},
                   dw = {.trans_a = 1, .accumulate = 1, .added = IN_OUT};
-/* The forms of Muon's matrix products, which are batched over the layers (muon.c). In some of them,
- * the same array is read as A and as B, or also as the array to add. The factors are powers of 2,
- * so that multiplying by them causes no rounding errors. */
+/* The forms of Muon's matrix products, which are batched over the layers (muon.c). Some of them use
+ * the same array as A and B, or also as the array to add. The factors f and h are powers of 2, so
+ * that multiplying by them is exact. */
 static const form gram = {.trans_b = 1, .batch = BATCH, .same = 1},
                   gram_tall = {.trans_a = 1, .batch = BATCH, .same = 1},
                   square = {.accumulate = 1, .batch = BATCH, .f = 2, .h = -.5f, .same = 1},
@@ -40,19 +41,19 @@ static const form gram = {.trans_b = 1, .batch = BATCH, .same = 1},
 
 typedef struct products {
     sgt_cuda_gemms *gemms;
-    /* device memory for ARRAYS arrays, each of which holds BATCH matrices of up to MATRIX floats */
+    /* device memory for ARRAYS arrays, each with BATCH matrices of up to MATRIX floats */
     sgt_check_space space;
-    /* copies of the device arrays in host memory, in float32, made before the matrix product
-     * overwrites D */
+    /* float32 copies, in host memory, of the device arrays as they were before the matrix product
+     * overwrote D */
     float *x;
     const form *form;
     sgt_cuda_gemm_shape s;
     int b;    /* the array that is B */
-    size_t z; /* index in the batch of the product whose result is being compared */
+    size_t z; /* index of the matrix in the batch whose result is being compared */
 } products;
 
-/* Return the host copy of the array with index `array` (IN_A, ...). Of its BATCH matrices, return
- * the one for the product that is being compared (p->z). */
+/* Return the host copy of a matrix: the one with index p->z among the BATCH matrices of the array
+ * with index `array` (IN_A, ...). */
 static float *host(const products *p, int array)
 {
     return p->x + ((size_t)array * BATCH + p->z) * MATRIX;
@@ -90,15 +91,15 @@ static double product(const products *p, size_t i, size_t j)
     return p->form->f ? (double)p->form->f * sum : sum;
 }
 
-/* Return the term that the array `added` contributes to element (i, j) of D, including the factor h
- * if the form has factors. The term is 0 unless the product accumulates. */
+/* Return the number that the array to be added contributes to element (i, j) of D. If the form has
+ * factors, the number includes the factor h. If the product does not accumulate, return 0. */
 static double added(const products *p, size_t i, size_t j)
 {
     double x = p->s.accumulate ? (double)host(p, p->form->added)[i * p->s.ldd + j] : 0;
     return p->form->f ? (double)p->form->h * x : x;
 }
 
-/* Return the expected value of element (i, j) of D, and set *off to the allowed error of that
+/* Return the expected value of element (i, j) of D. Set *off to the largest error allowed for this
  * element. */
 static double wanted(const products *p, const sgt_cuda_gemm_shape *s, size_t i, size_t j,
                      double *off)
@@ -123,12 +124,12 @@ static int is_near(const products *p, int array, size_t i, size_t j, double want
                     s->tf32 ? ", TF32" : "", sgt_check_type(s->out), names[array], i, j, got, want);
 }
 
-/* Compare the elements of D with their expected values. If the epilogue writes aux, compare that,
- * too. */
+/* Compare all elements of D with their expected values, and all elements of aux if the epilogue
+ * writes aux. */
 static int compare(const products *p, sgt_error *err)
 {
     int rc = SGT_OK;
-    /* with the GELU epilogue, aux must hold what GELU is applied to: the product plus the bias */
+    /* the GELU epilogue must store in aux the input of GELU, which is the product plus the bias */
     sgt_cuda_gemm_shape with_bias = p->s;
     with_bias.epilogue = SGT_EPILOGUE_BIAS;
     for (size_t k = 0; k < p->s.m * p->s.n && rc == SGT_OK; k++) {
@@ -193,8 +194,8 @@ static int in_type(products *p, sgt_cuda_epilogue epilogue, sgt_cuda_type type, 
     return run(p, err);
 }
 
-/* Check a matrix product in every precision of training. If the library does not support the
- * epilogue in some of the number formats, skip these formats. */
+/* Check a matrix product in every precision that training offers. Skip a number format if the
+ * library does not support the epilogue in it. */
 static int in_all_types(products *p, sgt_cuda_epilogue epilogue, sgt_error *err)
 {
     static const struct {
@@ -219,8 +220,7 @@ static int check(const form *f, sgt_cuda_epilogue epilogue, sgt_error *err)
     return rc;
 }
 
-/* The table of checks: for each path, which matrix products with which epilogues it must
- * compute. */
+/* The table of checks: the matrix products, and their epilogues, that each path must compute. */
 static const struct {
     const char *path;
     const form *form;

@@ -1,4 +1,4 @@
-/* state.c: copies parameters, moments, gradients and the loss scaler's state to and from the
+/* state.c: copies parameters, moments, gradients and the state of the loss scaler to and from the
  * device. */
 #include <string.h>
 
@@ -22,17 +22,16 @@ int sgt_cuda_stage(sgt_cuda_backend *c, float *device, float *to, const float *f
     return rc;
 }
 
-/* Return how many elements precede the tensor in this rank's m but not in its v. They belong to the
- * matrices that Muon updates, which have no second moments. */
+/* Return how many elements precede the tensor in this rank's array m but not in its array v. These
+ * elements belong to matrices that Muon updates, which have no second moments. */
 static size_t without_second(const sgt_cuda_backend *c, size_t tensor)
 {
     size_t end = c->flat.bucket_at[SGT_BUCKET_BLOCKS + c->shape.L];
     return c->flat.tensor_at[tensor] < end ? 0 : c->flat.muon_end - c->flat.muon_at;
 }
 
-/* Return the array in device memory that holds a state, and set *at to the index in that array of
- * element `first` of the tensor. Return NULL with an error if there is no such state or no such
- * element. */
+/* Return the device array that holds the state `what`, and set *at to the index in this array of
+ * element `first` of the tensor. If there is no such state or element, return NULL and set *err. */
 static float *state_at(sgt_cuda_backend *c, size_t *at, sgt_state what, size_t tensor, size_t first,
                        size_t count, sgt_error *err)
 {
@@ -50,9 +49,9 @@ static float *state_at(sgt_cuda_backend *c, size_t *at, sgt_state what, size_t t
     return what == SGT_MOMENT2 ? flat[what] - without_second(c, tensor) : flat[what];
 }
 
-/* Return whether the optimizer lacks the state `what` for this tensor: SGD has no second moments,
- * and Muon has none for the tensors that it updates. Reads of such a state return zeros, and writes
- * to it are ignored. */
+/* Return 1 if the optimizer does not have the state `what` for this tensor, otherwise 0. SGD has no
+ * second moments, and Muon has none for the tensors that it updates. Reading such a state returns
+ * zeros, and writing to it has no effect. */
 static int is_nothing(const sgt_cuda_backend *c, sgt_state what, size_t tensor)
 {
     return what == SGT_MOMENT2 && (c->o.optim.kind == SGT_SGD || sgt_cuda_by_muon(c, tensor));
@@ -120,7 +119,7 @@ int sgt_cuda_start_control(sgt_cuda_backend *c, const sgt_scaler *s, sgt_error *
     sgt_cuda_copy(c->queue.compute, c->buf.control, c->queue.staging, sizeof start);
     sgt_cuda_copy(c->queue.compute, c->buf.outliers, c->queue.staging + sizeof start,
                   sizeof s->outliers);
-    /* wait for the copy from the staging buffer, which may then be reused */
+    /* wait for the copy from the staging buffer, so that the buffer can be reused */
     return sgt_cuda_finish(c->queue.compute, err);
 }
 
@@ -130,6 +129,6 @@ void sgt_cuda_put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s)
     sgt_scaler kept = *s;
     (void)step; /* not needed, because the caller passes the step to each update */
     if (c->o.precision != SGT_PRECISION_FP16) kept.scale = 1, kept.good_steps = 0;
-    /* ignore an error here: it persists, so the next call to the backend will return it */
+    /* ignore an error, because the next call to the backend will return it again */
     sgt_cuda_start_control(c, &kept, NULL);
 }

@@ -1,7 +1,7 @@
-/* trace.c: adds CUPTI's records of the traced steps to the trace, and names matrix products in it.
- * The host waits for the device before the first traced step, so that the trace contains no work of
- * earlier steps, and again after the last traced step. Between these two waits, steps run as
- * usual. */
+/* trace.c: adds CUPTI's records of the traced steps to the trace, and gives matrix products their
+ * names in it. The host waits for the device before the first traced step, so that the trace shows
+ * no work of earlier steps, and again after the last traced step. In between, steps run as they do
+ * without a trace. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,11 +9,12 @@
 #include "train/log/trace.h"
 #include "train/cuda/self_check.h"
 
-/* Successive kernels on one stream that belong to the same named range, such as "h.3 forward". The
- * trace shows the range as a bar on a separate track below the stream's track. */
+/* Successive kernels on one stream within the same named range, such as "h.3 forward". The trace
+ * shows the range as a bar on a separate track, below the track of the stream. */
 typedef struct span {
     sgt_trace *trace;
-    /* range to which the stream's latest kernels belong; its name is NULL if they belong to none */
+    /* range of the latest kernels on the stream; the range's name is NULL if they are in no
+     * range */
     sgt_trace_event range;
     uint32_t device, stream;
 } span;
@@ -24,9 +25,9 @@ static void end_range(const span *x)
 }
 
 /* Add a kernel to the trace, and extend the bar of its range (a named part of a step). The kernels
- * of each stream arrive in the order of their start times. A kernel may start before the previous
- * one has ended. If the two belong to different ranges, end the previous range's bar where the new
- * kernel starts, because bars on a track must not overlap. */
+ * of a stream arrive in order of their start times. Bars on a track must not overlap, but a kernel
+ * may start before the previous kernel ends. If these two are in different ranges, end the previous
+ * range's bar at the start of the new kernel. */
 static void show(void *ctx, const sgt_cupti_kernel *k)
 {
     span *x = ctx;
@@ -59,7 +60,7 @@ static int finish(const sgt_cuda_backend *c, sgt_error *err)
     return rc == SGT_OK ? sgt_cuda_finish(c->queue.compute, err) : rc;
 }
 
-/* Return CUPTI's error, with --profile, the option that needs CUPTI, added to the message. */
+/* Return CUPTI's error *why with "--profile", the option that needs CUPTI, added to the message. */
 static int name_option(int rc, const sgt_error *why, sgt_error *err)
 {
     return rc < 0 ? sgt_fail(err, rc, "--profile: %s", why->text) : rc;
@@ -89,7 +90,7 @@ static int end(void *ctx, sgt_error *err)
 
 int sgt_cuda_trace_open(sgt_cuda_backend *c, sgt_error *err)
 {
-    /* if CUPTI cannot be used, the trace shows only the host */
+    /* without CUPTI, the trace shows only work of the host */
     if (!c->o.trace || sgt_verdict_out(c->o.verdicts, SGT_CHECK_CUPTI)) return SGT_OK;
     sgt_error why;
     int rc = name_option(sgt_cupti_open(&c->cupti, &why), &why, err);

@@ -1,17 +1,17 @@
-/* update.c: ends a step: runs the optimizer, and reads the step's metrics. */
+/* update.c: the end of a training step: runs the optimizer, and reads the step's metrics. */
 #include "train/cuda/cuda_backend.h"
 
-/* Update n parameters of this rank's parts, from offset `at` on. The first `decayed` of them are
- * subject to weight decay. The learning rate and other factors of the step are read from
- * buf.control. */
+/* Update n of the parameters that this rank owns, from offset `at` on in its arrays. Weight decay
+ * applies to the first `decayed` of them. The kernel reads the learning rate and the step's other
+ * factors from buf.control. */
 static void update_range(sgt_cuda_backend *c, size_t at, size_t n, size_t decayed)
 {
     void *copy = c->flat.own_copy ? (unsigned char *)c->flat.own_copy + at * c->shape.width : NULL;
     float *p = c->flat.params + at, *m = c->flat.m + at, *g = c->flat.own_grads + at;
     const sgt_optim *o = &c->o.optim;
-    /* for the trace: number of floats that the kernel reads or writes for each parameter. It reads
-     * and writes the parameter and each of its moments, reads the gradient and, unless plan.written
-     * is set, writes a 0 to it. */
+    /* for the trace: number of floats per parameter that the kernel reads or writes. It reads and
+     * writes the parameter and its moments, and reads the gradient. Unless plan.written is set, it
+     * also writes 0 to the gradient. */
     size_t floats = (o->kind == SGT_SGD ? 5 : 7) + (c->plan.written ? 0 : 1);
     sgt_cupti_work(0, (double)(n * (floats * sizeof *p + (copy ? c->shape.width : 0))));
     if (o->kind == SGT_SGD) {
@@ -25,8 +25,8 @@ static void update_range(sgt_cuda_backend *c, size_t at, size_t n, size_t decaye
     }
 }
 
-/* Update the parameters with one launch for each tensor. --no-fuse uses this function, because an
- * optimizer needs that many launches if tensors are not stored in one flat array. */
+/* Update the parameters with one launch per tensor. This is for --no-fuse, because an optimizer
+ * needs that many launches if its tensors are not in one flat array. */
 static void update_tensors(sgt_cuda_backend *c)
 {
     for (size_t i = 0; i < sgt_model_tensors(&c->model); i++) {
@@ -37,8 +37,8 @@ static void update_tensors(sgt_cuda_backend *c)
     }
 }
 
-/* Update this rank's parts with one launch. With Muon, use two launches: for the parts before and
- * after the matrices that Muon updates. */
+/* Update all parameters that this rank owns with one launch. With Muon, use two launches, for the
+ * parameters before and after the matrices that Muon updates. */
 static void update_flat(sgt_cuda_backend *c)
 {
     size_t begin = c->flat.muon_at, end = c->flat.muon_end;
@@ -58,19 +58,19 @@ static void compute_update(sgt_cuda_backend *c)
     sgt_cuda_grad_finish(c->queue.compute, c->buf.control, (float)o->grad_clip, o->beta1, o->beta2);
     if (c->o.skip_spikes > 0)
         sgt_cuda_spikes(c->queue.compute, c->buf.control, c->buf.outliers, c->o.skip_spikes);
-    /* call this before sgt_cuda_scale clips the gradients, because Muon takes gradients that are
-     * not clipped */
+    /* must run before sgt_cuda_scale clips the gradients, because Muon uses unclipped gradients */
     sgt_cuda_muon_step(c);
     if (c->o.no_fuse)
         sgt_cuda_scale(c->queue.compute, c->buf.control, c->flat.own_grads, c->flat.own);
-    /* with several ranks, a rank's parts do not end where tensors end */
+    /* --no-fuse with one rank: with several, the elements that a rank owns do not end at tensor
+     * ends */
     if (c->o.no_fuse && !c->group) update_tensors(c);
     else update_flat(c);
     if (c->group) sgt_cuda_ranks_share(c, !c->plan.written);
     sgt_cuda_end_step(c->queue.compute, c->buf.control);
     sgt_cuda_part_ends(c, sgt_part_update((unsigned)c->shape.L));
     sgt_cupti_pop();
-    /* plus 1 for the kernel that begins an update */
+    /* plus 1 for the kernel at the start of an update */
     unsigned launched = (unsigned)(sgt_cuda_count().launches - before) + 1;
     c->base.launches_step = c->queue.launched_micro * (c->o.accum ? c->o.accum : 1) + launched;
 }
