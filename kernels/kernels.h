@@ -265,7 +265,7 @@ void sgt_gemm_run(const sgt_gemm *g, const void *a, const void *b, const float *
  * runs, every second thread first takes shares of the work and then tiles of the product. The other
  * threads first take tiles. A thread that finds no tile left takes shares until the last tile is
  * complete. Shares begin in ascending order. When sgt_gemm_run_beside returns, all shares that have
- * begun are complete, but some may not have begun. */
+ * begun are complete, but it is possible that some have not begun. */
 typedef struct sgt_beside {
     void (*share)(void *of, size_t i);
     void *of;

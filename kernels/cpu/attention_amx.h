@@ -40,7 +40,7 @@ typedef struct attention_lanes {
 } attention_lanes;
 
 /* Arrays in the scratch memory. Shapes count pairs (PAIR bytes each) or blocks (SIDE x SIDE floats
- * each). "For products that sum over" names the kind of matrix products that read the pairs. */
+ * each). "Products" are the matrix products that read the pairs. */
 typedef struct attention_parts {
     /* blocks: T / SIDE, rounded up, the number of blocks of SIDE positions; deep: D / SIDE, rounded
      * up, the number of blocks of SIDE channels */

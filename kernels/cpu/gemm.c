@@ -1,6 +1,6 @@
 /* gemm.c: plans and runs matrix products, whose blocks product.h computes. C is cut into blocks,
  * and each thread that is free takes the next block. The terms of an element of C are added in the
- * same order, whatever the block size. Therefore the block size may depend on the number of threads
+ * same order, whatever the block size. Therefore the block size can depend on the number of threads
  * without changing a bit of the result. */
 #include <omp.h>
 #include <stdlib.h>

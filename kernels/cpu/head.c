@@ -23,7 +23,7 @@
  * n) in sgt_head.memory. */
 enum { PER_ROW = 3 };
 
-/* Return the number of columns of the logits in a part. Two limits apply:
+/* Return the number of columns in a part of the logits. Two limits apply:
  *   - The rows of w that belong to a part, with C channels each, must fit in the scratch memory as
  *     packed panels.
  *   - The product for dx must sum over a part in a single section, of at most SGT_PRODUCT_GROUPS

@@ -2,8 +2,9 @@
  * up to 512 columns and 32 rows.
  *
  * Everything is computed transposed: logits' (V, n) = w x'. So each row of x has a vector lane of
- * its own, which holds its maximum, sum or factor. dlogits' is directly the right operand of dx' =
- * w' dlogits'. When its rows are interleaved, dlogits' is the left operand of dw = dlogits' x.
+ * its own, which holds the row's maximum, sum or factor. dlogits' is directly the right operand of
+ * dx' = w' dlogits'. When its rows are interleaved, dlogits' is the left operand of dw = dlogits'
+ * x.
  *
  * The columns of the logits are divided into parts. Row i of the logits is stored as e_ij =
  * exp(logit_ij - r_i), rounded to bfloat16. r_i, the reference of the row, is the largest logit in
@@ -55,8 +56,7 @@ enum {
 };
 
 /* The sizes of the head, and the arrays that sgt_head.memory holds. Shapes of operands count pairs
- * of tiles (amx.h), PAIR bytes each. "For products" names the matrix products that read an
- * operand. */
+ * of tiles (amx.h), PAIR bytes each. "Products" are the matrix products that read the operand. */
 typedef struct head {
     size_t n, V, C;
     /* sizes of the matrices in blocks of SIDE, rounded up: `rows` is n / SIDE, `words` is V / SIDE
@@ -312,7 +312,7 @@ static void subtract_one(const head *r, size_t i, double max, double sum, double
             *number_of_e(r, i, j) = 0;
         x = -1;
         r->factor[own * r->lanes + i] = (float)scale;
-        /* atomic, because threads that finish other rows may store the same value at the same
+        /* atomic, because threads that finish other rows can store the same value at the same
          * time */
         __atomic_store_n(&r->mixed[own], 1, __ATOMIC_RELAXED);
     }

@@ -17,8 +17,8 @@
 
 /* ---- sums ---- */
 
-/* sum_of sets sum = x + y, add adds y to x, and sum_squares returns the sum of squares of x in
- * double, for n floats each. */
+/* Operations on n floats: sum_of sets sum = x + y, `add` adds y to x, and sum_squares returns the
+ * sum of the squares of x in double. */
 
 SGT_INLINE void sum_of(float *sum, const float *x, const float *y, size_t n)
 {
@@ -148,9 +148,10 @@ static inline void stream_end(void) {}
 
 /* ---- normal random numbers ---- */
 
-/* Normally distributed random numbers, computed from W Philox draws at a time. Every CPU level
- * gives the same bits: IEEE 754 defines how each operation rounds, and fused multiply-adds are not
- * used. The polynomials for logf, sinf and cosf come from Cephes (Moshier, 1989). */
+/* Normally distributed random numbers, computed from W calls to Philox (a counter-based generator)
+ * at a time. Every CPU level gives the same bits: IEEE 754 defines how each operation rounds, and
+ * fused multiply-adds are not used. The polynomials for logf, sinf and cosf come from Cephes
+ * (Moshier, 1989). */
 
 /* Return ln u for 0 < u <= 1. u is split into 2^e (1 + f) with 1 + f between sqrt(1/2) and sqrt
  * 2. */
@@ -188,7 +189,7 @@ SGT_INLINE void normal_turn(float *cosine, float *sine, uint32_t x)
 }
 
 /* Write 4 * W random numbers for the elements `element`, element + 1, ...; `element` must be a
- * multiple of 4, because a Philox draw serves four elements. The iterations of each loop are
+ * multiple of 4, because one call to Philox serves four elements. The iterations of each loop are
  * independent, so the compiler vectorizes the loops. */
 static void normal_block(float *out, const sgt_normals *d, uint64_t element)
 {
@@ -384,8 +385,8 @@ static void layernorm_backward(float *dx, float *dw, float *db, const float *dou
 /* The functions here compute dropout factors, which kernels/dropout.h defines, and multiply arrays
  * by them. */
 
-/* Number of elements whose dropout factors are computed together. Each of the W lanes makes one
- * Philox draw, which gives the factors of four elements. */
+/* Number of elements whose dropout factors are computed together. Each of the W lanes computes one
+ * call to Philox, which gives the factors of four elements. */
 enum { DROP = 4 * W };
 
 /* Write the dropout factors of DROP successive elements. The number of the first element is
@@ -512,7 +513,7 @@ static void gelu_backward(float *dx, const float *dout, const float *x, size_t n
  * are double, because float sums over thousands of rows would lose some of their last bits. */
 
 /* Sum a strip of columns over n rows, and add the sums to db. The strip has `width` columns in
- * `vectors` vectors, of which only the last may be partly filled. A strip of four vectors consists
+ * `vectors` vectors, of which only the last can be partly filled. A strip of four vectors consists
  * of entire cache lines, so that no cache line is read for two strips. */
 SGT_INLINE void strip_sum(float *db, const void *dout, size_t first, size_t n, size_t ld,
                           int vectors, size_t width, int bf16)
@@ -844,11 +845,11 @@ SGT_INLINE vf attention_rounded(vf x)
 #endif
 }
 
-/* For each of T queries, copy lse and set delta_i = dout_i . out_i. Set both to 0 from T to `rows`,
- * for rows of padding, because exp(score - lse) must be finite there. For delta, dout is rounded as
- * in the product that gives dP. With exact arithmetic, each row of dS has the sum 0. If dout were
- * rounded in only one of these two products, the sum of a row would be a rounding error instead of
- * 0. */
+/* For each of T queries, copy lse and set delta_i = dout_i . out_i. For rows of padding, from index
+ * T to `rows` - 1, set lse and delta to 0, because exp(score - lse) must be finite. For delta, dout
+ * is rounded as in the product that gives dP. With exact arithmetic, each row of dS has the sum 0.
+ * If dout were rounded in only one of these two products, the sum of a row would be a rounding
+ * error instead of 0. */
 static void attention_row_sums(float *own_lse, float *delta, size_t rows, const float *lse,
                                const float *dout, const float *out, size_t ld_out, size_t T,
                                size_t D)

@@ -32,7 +32,7 @@ struct Tf32 {
     float x;
 };
 // A float32 that is multiplied as the sum of two TF32 numbers of 11 significant bits each: `big`,
-// and the remainder `small`, which may lose the last bit of the float32. A product is computed as
+// and the remainder `small`, which can lack the last bit of the float32. A product is computed as
 // big*big + big*small + small*big. The relative error of the product is at most 2^-21: 2^-22
 // because small*small is left out, and 2^-23 for the last bit of each of the two factors.
 struct Tf32x3 {

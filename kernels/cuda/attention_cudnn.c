@@ -363,7 +363,7 @@ static int offers(graph *g, desc operations, int mode, desc config[OFFERS])
     return (int)(count < OFFERS ? count : OFFERS);
 }
 
-/* Return 0 if the engine declares that its results may differ from run to run, else 1. cuDNN's
+/* Return 0 if the engine declares that its results can differ from run to run, else 1. cuDNN's
  * attention engines never declare this, so none of them is rejected. Their dQ is deterministic
  * nevertheless, because describe_dq describes a graph that sums dQ in a fixed order. */
 static int reproducible(graph *g, desc config)

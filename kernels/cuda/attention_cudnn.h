@@ -33,7 +33,7 @@ typedef struct sgt_cudnn_attention_options {
     size_t B, T, H, D;
     float scale; /* 1/sqrt(D) */
     /* 1: results have the same bits in each run, which takes about 2*B*H*T*T more bytes of
-     * workspace; 0: the last bits of results may differ from run to run */
+     * workspace; 0: the last bits of results can differ from run to run */
     int deterministic;
 } sgt_cudnn_attention_options;
 

@@ -4,8 +4,8 @@
 #include "loader/base/library.h"
 
 /* Names of the library, newest version first. sgt uses only functions that both versions have. The
- * last two names are full paths into the CUDA toolkit's folders, because the dynamic linker may not
- * search these folders. */
+ * last two names are full paths into the CUDA toolkit's folders, because the dynamic linker does
+ * not always search these folders. */
 static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12",
                                     "/usr/local/cuda/lib64/libcublasLt.so.13",
                                     "/usr/local/cuda/lib64/libcublasLt.so.12", NULL};

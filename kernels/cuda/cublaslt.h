@@ -93,7 +93,7 @@ enum {                                       /* cublasLtMatmulPreferenceAttribut
        SGT_LT_PREFERENCE_ALIGNMENT_D = 8
 };
 
-/* cublasLtReductionScheme_t, a uint32_t used as a bit set. The library may split the sum over k
+/* cublasLtReductionScheme_t, a uint32_t used as a bit set. The library can split the sum over k
  * among blocks (split-K), so that each block computes partial sums of D's elements. Each bit allows
  * one method of adding up these partial sums. The library uses only methods whose bits the caller
  * sets. */

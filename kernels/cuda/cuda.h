@@ -43,7 +43,7 @@ typedef struct sgt_cuda_control {
      * when a gradient overflows, and doubled after growth_interval steps without overflow. */
     float loss_scale;
     float dlogits_scale; /* scale of the logits' gradients: micro_scale * loss_scale */
-    uint32_t good_steps; /* steps without overflow since loss_scale last changed */
+    uint32_t good_steps; /* number of steps without overflow since loss_scale last changed */
     /* number of steps without overflow after which loss_scale is doubled; 0: loss_scale never
      * changes */
     uint32_t growth_interval;
@@ -55,7 +55,7 @@ typedef struct sgt_cuda_control {
     /* sum of the squares of all gradients of the step. `loss`, `targets` and `squares` must be
      * adjacent, because a single all-reduce sums all three over the ranks. */
     double squares;
-    double norm; /* norm of the averaged gradient, before clipping */
+    double norm; /* norm of the mean gradient of the step, before clipping */
     /* factor that turns the summed gradients into means and undoes loss_scale; Muon multiplies
      * gradients by mean_scale, the other optimizers by grad_scale */
     float mean_scale;
@@ -64,7 +64,7 @@ typedef struct sgt_cuda_control {
     /* 1: this update is skipped, because a gradient is infinite or NaN; else 0 */
     int32_t found_inf;
     double c1, c2; /* AdamW's bias corrections for this update (see sgt_adamw) */
-    /* results of the previous step, for the host to read */
+    /* results of the step that ended last, for the host to read */
     double last_loss, last_targets, last_norm;
     float last_loss_scale;
     /* 1: this update is skipped, because sgt_cuda_spikes has found a spike; else 0 */
@@ -192,8 +192,8 @@ void sgt_cuda_place_documents(sgt_cuda_stream s, const sgt_cuda_documents *docum
 typedef struct sgt_cuda_heads {
     sgt_cuda_type type;
     /* method for float32 operands. 1: round them to TF32, which is fast; 0: compute each product as
-     * three products of TF32 numbers, which is almost as exact as float32. Other types ignore
-     * it. */
+     * three products of TF32 numbers, which is almost as exact as float32. Ignored for other
+     * types. */
     int tf32;
     size_t B, T, H, D;
     float scale;

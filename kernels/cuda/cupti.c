@@ -302,7 +302,7 @@ static int stop(sgt_error *err)
     return check(rc, "ending the recording", err);
 }
 
-/* Close p. If CUPTI returns a buffer after this, `complete` frees the buffer. */
+/* Close p. If CUPTI returns a buffer after this call, the function `complete` frees the buffer. */
 void sgt_cupti_close(sgt_cupti *p)
 {
     if (!p) return;

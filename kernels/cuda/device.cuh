@@ -258,7 +258,7 @@ template <> DEV void mma<f16>(float (&c)[4], const uint32_t (&a)[4], uint32_t b0
 }
 
 /* Round x to TF32 (10 fraction bits), ties away from 0. The result is returned as the bits of a
- * float, of which the lowest 13 are undefined. A NaN may become an infinity if all of its nonzero
+ * float, of which the lowest 13 are undefined. A NaN can become an infinity, if all of its nonzero
  * fraction bits are among these 13. */
 DEV uint32_t to_tf32(float x)
 {

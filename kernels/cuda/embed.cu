@@ -43,7 +43,7 @@ void sgt_cuda_embed(sgt_cuda_stream s, sgt_cuda_type type, void *out, const int3
 // ---- backward ----
 
 template <class T> struct EmbedBackward {
-    // Sorted positions are processed in chunks, and a run of equal tokens may extend over several
+    // Sorted positions are processed in chunks, and a run of equal tokens can extend over several
     // chunks. partial (chunks, 2, C) has the sums of such runs in each chunk. partial[chunk][0] is
     // for a run that continues from the previous chunk. partial[chunk][1] is for a run that begins
     // in this chunk and continues in the next.
@@ -96,9 +96,9 @@ __global__ void __launch_bounds__(THREADS) embed_chunk_kernel(EmbedBackward<T> a
 }
 
 // Complete the run of equal tokens that begins in this chunk and continues in the next chunk: add
-// up the partial sums of the run, and add the result to dwte. The run of a frequent token may have
-// hundreds of chunks. Therefore JOINED partial sums are loaded at a time, so that their latencies
-// overlap.
+// up the partial sums of the run, and add the result to dwte. The run of a frequent token can
+// extend over hundreds of chunks. Therefore JOINED partial sums are loaded at a time, so that the
+// latencies of the loads overlap.
 template <class T> __global__ void __launch_bounds__(THREADS) embed_join_kernel(EmbedBackward<T> a)
 {
     int first = blockIdx.x * CHUNK, end = first + CHUNK;

@@ -594,10 +594,10 @@ char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g)
 
 /* ---- choosing an algorithm ---- */
 
-/* Return the methods by which the library may combine partial sums if it splits the sum over k
- * among blocks. One method is always allowed: to store partial sums as floats and add them in a
- * separate step (COMPUTE_TYPE). The other methods, which use D's type, are not allowed in two
- * cases:
+/* Return the methods that the library is allowed to use for adding up partial sums if it splits the
+ * sum over k among blocks. One method is always allowed: to store partial sums as floats and add
+ * them in a separate step (COMPUTE_TYPE). The other methods, which use D's type, are not allowed in
+ * two cases:
  *   - D is in a 16-bit type, so that each partial sum would be rounded.
  *   - Results must have the same bits each time. Blocks that add to D in place would add in the
  *     order in which they finish, which varies. */

@@ -24,9 +24,9 @@ extern "C" {
 #endif
 
 /* The operation that turns x into D. x is the matrix product, plus the old D if `accumulate` is
- * set. The library may also round intermediate results to D's type: the matrix product before the
- * old D is added, and x before the operation. On an H100, some algorithms of cuBLASLt 13.1 round
- * both. */
+ * set. The library sometimes also rounds intermediate results to D's type: the matrix product
+ * before the old D is added, and x before the operation. On an H100, some algorithms of cuBLASLt
+ * 13.1 round both. */
 typedef enum sgt_cuda_epilogue {
     SGT_EPILOGUE_NONE, /* D = x */
     /* D = x + bias; bias (n) has `out`'s type and is read */
@@ -72,11 +72,11 @@ typedef struct sgt_cuda_gemms_options {
     /* Name of the GPU, the only GPU for which the chosen algorithms are valid. The string is not
      * used after sgt_cuda_gemms_open returns. */
     const char *device;
-    /* 1: results must have the same bits in each run; 0: they may differ. With 1, the library
-     * splits sums over k only in reproducible ways, and algorithms are not chosen by time, because
-     * times differ from run to run. Instead, `choices` gives the algorithm for each shape. A shape
-     * that `choices` lacks gets the first algorithm with correct results, in the order of the
-     * library's heuristics. */
+    /* 1: results must have the same bits in each run; 0: results can differ in their last bits.
+     * With 1, the library splits sums over k only in reproducible ways, and algorithms are not
+     * chosen by time, because times differ from run to run. Instead, `choices` gives the algorithm
+     * for each shape. A shape that `choices` lacks gets the first algorithm with correct results,
+     * in the order of the library's heuristics. */
     int deterministic;
     /* Algorithms to use if `deterministic` is set: text from sgt_cuda_gemms_choices, of this or an
      * earlier run; NULL: none. Text for a different device or library version is ignored. The
@@ -137,11 +137,11 @@ void sgt_cuda_gemm_run_mixed(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d,
  * operands that the shape does not use are ignored. On entry, *off is the maximum error of x. On
  * return, *off is the maximum error of the result.
  *
- * The result's error includes each rounding to D's type that the library may do before the last one
- * (see sgt_cuda_epilogue). The library may use the GPU's approximation of tanh, which has a
- * relative error of at most e = 2^-11. Then the error of GELU is at most e |x| / 2, and that of its
- * slope is at most 1.5 e for |aux| <= 1. GELU's slope is at most 1.13, so an error of x grows by
- * less than a factor of 1.2. */
+ * The result's error includes the roundings to D's type that the library possibly does before the
+ * last one (see sgt_cuda_epilogue). The library possibly uses the GPU's approximation of tanh,
+ * which has a relative error of at most e = 2^-11. Then the error of GELU is at most e |x| / 2, and
+ * that of its slope is at most 1.5 e for |aux| <= 1. GELU's slope is at most 1.13, so an error of x
+ * grows by less than a factor of 1.2. */
 double sgt_cuda_gemm_expected(const sgt_cuda_gemm_shape *s, double x, double onto, double bias,
                               double aux, double *off);
 

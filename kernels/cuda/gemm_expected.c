@@ -1,5 +1,6 @@
-/* gemm_expected.c: computes what an element of a matrix product should be, and the largest error
- * that it may have. gemm.c, the self-check and the tests check algorithms with it. */
+/* gemm_expected.c: computes the expected value of an element of a matrix product, and the largest
+ * error that a correct result can have. gemm.c, the self-check and the tests use this to check
+ * algorithms. */
 #include <math.h>
 #include <string.h>
 

@@ -52,7 +52,8 @@ DEV void add_branch(float (&x)[V], float (&y)[V], const NormForward<T> &a, size_
     store(a.sum + at, x);
 }
 
-// ---- rows of any length, kept in shared memory, of which each lane reads only what it wrote ----
+// ---- rows of any length: no barrier, because a lane reads only elements that it stored itself
+// ----
 
 enum { WARPS = 4, MOST_BLOCKS = 264 /* at most two blocks per multiprocessor of an H200 */ };
 
@@ -120,10 +121,10 @@ DEV void load_chunk(Chunk<V> &k, const NormBackward<T> &a, size_t row, int c)
     }
 }
 
-// For one row, set dx to rstd * (g - mean(g) - xhat * mean(g*xhat)), where g = dout * w and the
-// means are over the row. Add the result to the old dx unless a.first is set. Also add the row's
-// dout*xhat to dw, and the row's dout to db. dw and db are in shared memory, where each lane has
-// its own columns.
+// For one row, compute rstd * (g - mean(g) - xhat * mean(g*xhat)), where g = dout * w and the means
+// are over the row. Store the result in dx or, unless a.first is set, add it to the old dx. Also
+// add the row's dout*xhat to dw, and the row's dout to db. dw and db are in shared memory, where
+// each lane has its own columns.
 template <class T, int V>
 DEV void backward_row(const NormBackward<T> &a, size_t row, float *dw, float *db)
 {
@@ -399,7 +400,8 @@ __global__ void __launch_bounds__(ROW_WARPS * 32, blocks_each(CHUNKS))
 
 // ---- on the host ----
 
-// Maximum number of chunks in a row, enough for 768 floats or 1,280 16-bit elements.
+// Maximum number of chunks of a row that fit in the registers of a warp, enough for rows of 768
+// floats or 1,280 16-bit elements.
 template <class T> constexpr int most_chunks() { return sizeof(T) == 4 ? 6 : 5; }
 
 // Return the number of chunks in a row of C elements. Return 0 if the row does not fit in registers

@@ -21,7 +21,7 @@ static double widened(uint16_t half)
 
 /* ---- rounding ---- */
 
-/* Floats are rounded to 16-bit formats to the nearest number, ties to even (IEEE 754). */
+/* Floats are rounded to the nearest number of a 16-bit format, ties to even (IEEE 754). */
 
 /* Return the number nearest to x in a 16-bit format. `bits`: number of bits in the format's
  * significand; `lowest`: exponent of the format's smallest positive number, 2^lowest, of which all
@@ -521,8 +521,8 @@ static void finish(double *x, size_t n, const sgt_muon_shape *s)
     }
 }
 
-/* One iteration of Newton-Schulz for x (n, k): with G = x x', compute x = A x + (B G + C G G) x.
- * `room` is scratch memory of n*k + 2*n*n doubles. */
+/* Compute one iteration of Newton-Schulz for x (n, k): x = A x + (B G + C G G) x, where G = x x'
+ * and A, B and C are constants. `room` is scratch memory of n*k + 2*n*n doubles. */
 static void newton_schulz(double *x, const wide *w, const sgt_muon_shape *s, double *room)
 {
     size_t n = w->n, k = w->k, down = w->down, across = w->across;
