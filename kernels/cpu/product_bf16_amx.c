@@ -20,10 +20,10 @@
 #include "kernels/cpu/amx.h"
 
 enum {
-    /* B is packed for at most this number of steps along k at a time. A step covers SIDE values of
+    /* Maximum number of steps along k for which B is packed at a time. A step covers SIDE values of
      * k. */
     DEEP = 32,
-    NEAR = 8, /* A is packed for this number of steps along k at a time */
+    NEAR = 8, /* number of steps along k for which A is packed at a time */
     MOST_COLUMNS = SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS,
     PANELS = MOST_COLUMNS / SIDE,
     RIGHT_BYTES = PANELS * DEEP * PAIR,

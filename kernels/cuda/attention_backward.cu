@@ -131,7 +131,8 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0)
         if (query < sight.after_queries(key + mine + 15))
             add_queries<T, DP>(dk, dv, a, kept, sight, keys, values, q + now, dout + now,
                                stats + turn * At::TURN, key, query);
-        dev::block_sync(); // every thread has read this tile before the next copies overwrite it
+        // wait until every thread has read this tile, because the next copies overwrite it
+        dev::block_sync();
     }
     T *to = a.dqkv + h.packed + width;
     int own_key = key + mine + threadIdx.x % 32 / 4; // and own_key + 8
@@ -170,7 +171,7 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
         if (key + N < end) start_keys<T, DP, N>(a, h, keys + next, values + next, key + N);
         dev::cp_async_commit();
         dev::cp_async_wait<1>();
-        dev::block_sync(); // every thread's copies of this tile are complete
+        dev::block_sync(); // wait until every thread's copies of this tile are complete
         float s[1][N / 8][4], dp[1][N / 8][4];
         KeptTile<N / 8> tile;
         if constexpr (DROP) tile.by_rows(kept, query + mine, key);
@@ -181,7 +182,8 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
         soften_rows(s[0], r.lse, a.scale_log2, query + mine, key);
         times_slope_rows(dp[0], s[0], r.delta, kept.keep);
         weigh_rows<T, DP>(dq, dp, keys + now);
-        dev::block_sync(); // every thread has read this tile before the next copies overwrite it
+        // wait until every thread has read this tile, because the next copies overwrite it
+        dev::block_sync();
     }
     // create a second Sight here, because keeping the first Sight alive until here would take
     // registers

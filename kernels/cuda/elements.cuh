@@ -68,7 +68,7 @@ template <class T> DEV float rounded(float x) { return dev::to_float(dev::from_f
 template <int WARPS, class N> DEV N block_sum(N x, N *shared)
 {
     x = dev::warp_sum(x);
-    dev::block_sync(); // every thread has read the sum of the previous call
+    dev::block_sync(); // wait until every thread has read the sum of the previous call
     if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
     dev::block_sync(); // every warp has stored its sum
     N sum = 0;

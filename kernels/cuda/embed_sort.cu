@@ -33,7 +33,7 @@ DEV int first_of_warp(const Pass &a) { return (blockIdx.x * WARPS + threadIdx.x 
 DEV void count_by_warp(const Pass &a, uint32_t *counts)
 {
     for (int w = 0; w < WARPS; w++) counts[w * DIGITS + threadIdx.x] = 0;
-    dev::block_sync(); // all counts are 0 before any warp begins to count
+    dev::block_sync(); // wait until all counts are 0, before any warp begins to count
     uint32_t *mine = counts + threadIdx.x / 32 * DIGITS;
     int first = first_of_warp(a), end = first + a.each < a.n ? first + a.each : a.n;
     for (int i = first + threadIdx.x % 32; i < end; i += 32)
@@ -61,7 +61,7 @@ DEV uint32_t sum_before(uint32_t v, uint32_t *shared)
         if (lane >= step) upto += before;
     }
     if (lane == 31) shared[warp] = upto;
-    dev::block_sync(); // every warp's sum is written before another warp reads it
+    dev::block_sync(); // wait until every warp has written its sum, which other warps read
     uint32_t start = upto - v;
     for (int w = 0; w < warp; w++) start += shared[w];
     return start;
@@ -85,7 +85,7 @@ DEV void starts_by_warp(const Pass &a, uint32_t *counts, uint32_t *shared)
         counts[w * DIGITS + threadIdx.x] = start;
         start += count;
     }
-    dev::block_sync(); // all destinations are written before other threads read them
+    dev::block_sync(); // wait until all destinations are written, because other threads read them
 }
 
 DEV int bits_set(uint32_t x)
@@ -129,7 +129,8 @@ __global__ void __launch_bounds__(THREADS) sort_place_kernel(Pass a)
             // lanes with this digit have written
             if (same >> lane == 1) next[digit] = start + bits_set(same);
         }
-        dev::warp_sync(); // the updates are visible before the warp reads its next 32 ids
+        // make the new destinations visible to all lanes, which read them for the next 32 ids
+        dev::warp_sync();
     }
 }
 

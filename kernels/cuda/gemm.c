@@ -52,7 +52,7 @@ struct sgt_cuda_gemm {
     sgt_cuda_gemm_shape shape;
     char key[KEY]; /* the shape as text; equal shapes have equal keys */
     sgt_lt_desc desc;
-    sgt_lt_layout a, b, d; /* layouts of A, B and D, which the library sees transposed */
+    sgt_lt_layout a, b, d; /* layouts of A, B and D, as the library sees them: transposed */
     sgt_lt_algo algo;
     float ms;
     sgt_cuda_gemm *next;
