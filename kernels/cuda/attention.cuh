@@ -207,7 +207,7 @@ template <int N> struct KeptTile {
     DEV bool at(int n, int e) const { return word[e] >> (4 * n + shift) & 1; }
 };
 
-// Set the elements of x that dropout drops to 0. The other elements do not change.
+// Apply the dropout mask: set x[n][e] to 0 unless `kept` says that dropout keeps it.
 template <int N> DEV void drop_elements(float (&x)[N][4], const KeptTile<N> &kept)
 {
     DEV_UNROLL_FOR (int n = 0; n < N; n++)
