@@ -268,8 +268,9 @@ static int no_room(const sgt_cuda_backend *c, uint64_t taken, sgt_error *err)
 {
     const sgt_cuda_device *d = &c->device;
     uint64_t need = c->buf.used + SGT_CUDA_GEMM_WORKSPACE, room = room_on(d) + taken;
-    /* If room >= need, enough memory is free, but not in one contiguous range. The length of the
-     * longest free range is unknown, so advise a batch that needs 1/64 less memory. */
+    /* room >= need: enough memory is free, but not in one contiguous range. The length of the
+     * longest free range is unknown, so advise a batch that needs 1/64 less memory than this
+     * one. */
     uint64_t most = room < need ? room : need - need / 64;
     uint32_t rows = sgt_cuda_most_rows(&c->o, most);
     char advice[96];

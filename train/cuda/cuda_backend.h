@@ -170,8 +170,8 @@ typedef struct sgt_cuda_muon {
 typedef struct sgt_cuda_plan {
     uint32_t variants; /* bit set of the kernel variants in use (SGT_VARIANT_*); 0 with --no-fuse */
     /* 1: each step has a single micro-step. Matrix products then overwrite the gradients of weights
-     * instead of adding to them, so the update does not set these gradients to 0. 0: a step has
-     * several. */
+     * instead of adding to them, so the update does not set these gradients to 0. 0: matrix
+     * products add to the gradients. */
     int written;
     sgt_cuda_gemms *gemms;
     sgt_cuda_linear linear[SGT_CUDA_LINEARS];
@@ -232,7 +232,7 @@ typedef struct sgt_cuda_buffers {
     void *beside_scratch; /* scratch memory for the stream `beside` */
     void *cudnn_space;
     sgt_cuda_control *control, *eval_control;
-    sgt_outliers *outliers; /* past losses and gradient norms, for detecting spikes */
+    sgt_outliers *outliers; /* losses and gradient norms of recent steps, for detecting spikes */
     sgt_cuda_place *place;
 } sgt_cuda_buffers;
 
@@ -332,8 +332,9 @@ int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err);
  * must call both. */
 int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err);
 int sgt_cuda_choose_head(sgt_cuda_backend *c, sgt_error *err);
-/* Set *ms to the mean time, in milliseconds, that work(c) takes on the compute stream in ten runs.
- * An eleventh run, which comes first, is not timed. The function waits for the device. */
+/* Set *ms to the time in milliseconds that work(c) takes on the compute stream. It is the mean of
+ * ten timed runs, before which work(c) runs once without being timed. The function waits for the
+ * device. */
 int sgt_cuda_time(sgt_cuda_backend *c, void (*work)(sgt_cuda_backend *), float *ms, sgt_error *err);
 
 /* ---- peak.c ---- */
@@ -420,7 +421,7 @@ int sgt_cuda_by_muon(const sgt_cuda_backend *c, size_t tensor);
 /* Return the distance, in elements, between successive matrices in Muon's buffers: the number n of
  * elements in a matrix, rounded up for alignment. */
 static inline size_t sgt_cuda_muon_stride(size_t n) { return (n + 63) / 64 * 64; }
-/* Plan Muon's matrix products. Do nothing if the optimizer is not Muon. */
+/* Plan the matrix products of the optimizer Muon. Do nothing if a different optimizer is used. */
 int sgt_cuda_muon_plan(sgt_cuda_backend *c, sgt_error *err);
 /* Update the matrices of all blocks with Muon. Call this after the gradient norm has been
  * computed. */

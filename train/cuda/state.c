@@ -127,7 +127,7 @@ void sgt_cuda_put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s)
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
     sgt_scaler kept = *s;
-    (void)step; /* not needed, because the caller passes the step to each update */
+    (void)step; /* unused, because the caller also passes the step to each update */
     if (c->o.precision != SGT_PRECISION_FP16) kept.scale = 1, kept.good_steps = 0;
     /* ignore an error, because the next call to the backend will return it again */
     sgt_cuda_start_control(c, &kept, NULL);

@@ -25,8 +25,8 @@ static void update_range(sgt_cuda_backend *c, size_t at, size_t n, size_t decaye
     }
 }
 
-/* Update the parameters with one launch per tensor. This is for --no-fuse, because an optimizer
- * needs that many launches if its tensors are not in one flat array. */
+/* Update the parameters with one launch per tensor. --no-fuse uses this function, because an
+ * optimizer needs one launch per tensor if its tensors are not in one flat array. */
 static void update_tensors(sgt_cuda_backend *c)
 {
     for (size_t i = 0; i < sgt_model_tensors(&c->model); i++) {
@@ -62,8 +62,8 @@ static void compute_update(sgt_cuda_backend *c)
     sgt_cuda_muon_step(c);
     if (c->o.no_fuse)
         sgt_cuda_scale(c->queue.compute, c->buf.control, c->flat.own_grads, c->flat.own);
-    /* --no-fuse with one rank: with several, the elements that a rank owns do not end at tensor
-     * ends */
+    /* update_tensors requires a single rank: with several ranks, the elements that a rank owns do
+     * not end where tensors end */
     if (c->o.no_fuse && !c->group) update_tensors(c);
     else update_flat(c);
     if (c->group) sgt_cuda_ranks_share(c, !c->plan.written);

@@ -201,10 +201,10 @@ static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVAL
         all.split = "val";
         rc = keep_evaluable(t->s, sets, &all.set_count, why, &o->notice, err);
     }
-    /* The free memory determines how much data is preloaded, so all ranks must read the same value,
-     * although preloading changes it. At the first barrier, ranks wait until every rank has
-     * finished preloading earlier data. At the second barrier, they wait until every rank has read
-     * the value, and only then preload this data. */
+    /* The amount of free memory determines how much data is preloaded, so all ranks must read this
+     * amount at the same time, while no rank is preloading. At the first barrier, each rank waits
+     * until every rank has finished preloading earlier data. At the second barrier, it waits until
+     * every rank has read the amount of free memory, and only then preloads this data. */
     sgt_ranks *together = o->reader == SGT_READER_PRELOAD ? t->o->ranks : NULL;
     if (rc == SGT_OK && together) rc = together->barrier(together, err);
     all.available = sgt_memory_for_data(t);

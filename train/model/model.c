@@ -1,4 +1,5 @@
-/* model.c: the shapes and names of the model's parameters, and their offsets in memory. */
+/* model.c: computes the names and shapes of the model's tensors, and their offsets in the array
+ * that contains all tensors. */
 #include "train/model/model.h"
 
 #include <stdio.h>
@@ -97,7 +98,7 @@ static void block_shape(const sgt_model *m, size_t which, uint32_t dim[2])
     case SGT_FC_W: dim[0] = C, dim[1] = 4 * C; break;
     case SGT_FC_B: dim[0] = 4 * C; break;
     case SGT_FCPROJ_W: dim[0] = 4 * C, dim[1] = C; break;
-    default: dim[0] = C; break; /* LayerNorm weights, and biases with C elements */
+    default: dim[0] = C; break; /* LayerNorm weights and biases, and other biases with C elements */
     }
 }
 

@@ -188,12 +188,12 @@ static int check_tied(const parts *p, const char *const *prefixes, const char *w
 
 /* ---- llm.c model files ---- */
 
-/* Model files of karpathy/llm.c are written by write_model in train_gpt2.py or by
- * gpt2_write_to_checkpoint in train_gpt2.cu.
+/* The format of the model files that karpathy/llm.c writes (write_model in train_gpt2.py and
+ * gpt2_write_to_checkpoint in train_gpt2.cu).
  *
- * A file begins with 256 little-endian int32: magic 20240326, version (3: float32, 5: bfloat16),
- * positions, vocabulary V, layers L, heads, channels C, padded vocabulary Vp. Then the parameters
- * follow; each kind of parameter is stored for all layers before the next kind:
+ * The header is 256 little-endian int32: magic number 20240326, version (3: float32, 5: bfloat16),
+ * positions, vocabulary size V, layers L, heads, channels C, padded vocabulary size Vp, and unused
+ * words. The parameters follow in this order; each tensor below contains all layers:
  *     wte (Vp, C), wpe (positions, C), ln1w, ln1b (L, C), qkvw (L, 3C, C), qkvb (L, 3C),
  *     attprojw (L, C, C), attprojb (L, C), ln2w, ln2b (L, C), fcw (L, 4C, C), fcb (L, 4C),
  *     fcprojw (L, C, 4C), fcprojb (L, C), lnfw, lnfb (C)
@@ -222,7 +222,7 @@ typedef struct llmc_file {
     int fd;
     const char *path;
     sgt_model model;
-    uint64_t padded; /* number of rows of wte in the file, including padding rows */
+    uint64_t padded; /* number of rows of wte in the file: the vocabulary size plus padding rows */
     size_t width;    /* bytes per parameter: 4 for float32, 2 for bfloat16 */
     uint64_t at;     /* byte offset in the file of the next parameter to read */
 } llmc_file;

@@ -238,8 +238,8 @@ static int remove_name(const sgt_run *r, const char *name, sgt_error *err)
 
 /* ---- the log ---- */
 
-/* Return the member "step" of a log line that has n bytes, or -1 if the line is damaged or
- * incomplete. */
+/* Return the step number, the member "step", of a log line with n bytes. Return -1 if the line is
+ * damaged or incomplete. */
 static json_int_t line_step(const char *line, size_t n)
 {
     if (n == LINE || line[n - 1] != '\n') return -1;

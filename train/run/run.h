@@ -1,13 +1,13 @@
-/* run.h: a run directory, which holds checkpoints, a log, and a file that names the process writing
- * to it.
+/* run.h: reads and writes a run directory, which contains the checkpoints and the log of a training
+ * run.
  *
- *   RUN/step-NNNNNNNN/   checkpoint after N steps; a folder with such a name is complete
+ *   RUN/step-NNNNNNNN/   checkpoint after N steps; gets this name only when it is complete
  *   RUN/latest           names the newest checkpoint
  *   RUN/best             names the checkpoint with the lowest validation loss, if there is one
- *   RUN/log.jsonl        one object per step; a resume reads all of them
- *   RUN/memory.jsonl     memory in use by kind, in each part of a step (memory/memory.h)
+ *   RUN/log.jsonl        one JSON object per step; resuming the run reads all lines
+ *   RUN/memory.jsonl     memory of each kind in use during each part of a step (memory/memory.h)
  *   RUN/options.json     the options of the run
- *   RUN/starts.jsonl     one object per start: time, host, machine, version, step and command
+ *   RUN/starts.jsonl     one JSON object per start: time, host, machine, version, step and command
  *   RUN/owner            names the process that is writing to the run (owner.h) */
 #ifndef SGT_RUN_H
 #define SGT_RUN_H
