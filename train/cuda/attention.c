@@ -69,9 +69,9 @@ static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
     if (c->o.documents) return "--document-mask is not supported with cuDNN";
     if (sgt_verdict_out(c->o.verdicts, SGT_CHECK_CUDNN)) return left_out(c, SGT_CHECK_CUDNN, why);
     if (open_cudnn(c, why) == SGT_OK) {
-        /* cuDNN supports the shape of this run, but the verdict may be "absent", because it
-         * supports none of the shapes of the self-check. In that case, cuDNN's results were never
-         * checked on this machine, so do not use it. */
+        /* cuDNN supports the shapes of this run, but perhaps none of the shapes that the self-check
+         * uses. The verdict is then "absent". In that case, do not use cuDNN, because its results
+         * have never been checked on this machine. */
         if (!left_out(c, SGT_CHECK_CUDNN, why)) return NULL;
         sgt_cudnn_attention_close(c->plan.cudnn);
     }

@@ -70,8 +70,8 @@ static size_t memory(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KIND
 /* ---- a micro-step ---- */
 
 /* Copy a batch to the device's row buffer with index `slot`, on the stream s. With --document-mask,
- * also copy the N positions at which documents begin; `staged` is pinned memory for these N
- * integers. */
+ * also copy an array that states, for each of the N positions, where its document begins. `staged`
+ * is pinned memory for this array. */
 static void copy_batch(sgt_cuda_backend *c, sgt_cuda_stream s, const sgt_batch *rows, int slot,
                        int32_t *staged)
 {

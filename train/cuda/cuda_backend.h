@@ -61,7 +61,7 @@ enum { SGT_CUDA_QKV, SGT_CUDA_PROJ, SGT_CUDA_FC, SGT_CUDA_FCPROJ, SGT_CUDA_HEAD,
  * names in profiles. */
 typedef struct sgt_cuda_layer {
     size_t rows, columns; /* W is (rows*C, columns*C) */
-    /* index of the weight W among the block's tensors; the bias has the next index */
+    /* index of the weight W among the block's tensors; the bias of W has the next index */
     size_t tensor;
     const char *forward, *dx, *dw; /* names of its matrix products */
 } sgt_cuda_layer;
@@ -206,8 +206,9 @@ typedef struct sgt_cuda_buffers {
     void *x0, *lnf; /* x0: embeddings (N, C); lnf: output of the final LayerNorm (N, C) */
     float *meanf, *rstdf;
     void *logits; /* (N, ldv) */
-    /* With the variant head-chunks, the logits of SGT_CUDA_CHUNK positions, (SGT_CUDA_CHUNK, ldv).
-     * Otherwise NULL. The gradients of all logits are stored in `logits`. */
+    /* With the variant head-chunks, a buffer for the logits of SGT_CUDA_CHUNK positions, with shape
+     * (SGT_CUDA_CHUNK, ldv); otherwise NULL. The gradients of the logits of all positions are in
+     * the buffer logits. */
     void *chunk;
     float *loss; /* (N) */
     /* Gradients of activations:
@@ -263,8 +264,8 @@ typedef struct sgt_cuda_queue {
      * --document-mask */
     int32_t *staged[SGT_CUDA_RING];
     uint64_t micro_steps; /* number of micro-steps run so far */
-    /* for each element of `seen`, the index of the step whose metrics it holds, plus 1; 0 if it
-     * holds none */
+    /* steps[i]: index, plus 1, of the step whose metrics are in seen[i]; 0 if seen[i] holds no
+     * metrics */
     uint64_t steps[SGT_CUDA_RING];
     /* State of the current step. 0: no micro-step has been enqueued; 1: at least one; 2: all. The
      * value 2 is used only with several ranks, whose last micro-step differs from the others. */
@@ -288,7 +289,7 @@ typedef struct sgt_cuda_backend {
     sgt_cupti *cupti;
     sgt_memory_kind memory[SGT_MEMORY_KINDS];
     size_t kinds;
-    sgt_live live; /* when each buffer is in use; set when addresses are assigned */
+    sgt_live live; /* in which parts of a step each buffer is in use */
     char library[96], peak_name[300];
 } sgt_cuda_backend;
 

@@ -193,7 +193,7 @@ static int check_tied(const parts *p, const char *const *prefixes, const char *w
  *
  * The header is 256 little-endian int32: magic number 20240326, version (3: float32, 5: bfloat16),
  * positions, vocabulary size V, layers L, heads, channels C, padded vocabulary size Vp, and unused
- * words. The parameters follow in this order; each tensor below contains all layers:
+ * words. The parameters follow in this order, those of all layers together:
  *     wte (Vp, C), wpe (positions, C), ln1w, ln1b (L, C), qkvw (L, 3C, C), qkvb (L, 3C),
  *     attprojw (L, C, C), attprojb (L, C), ln2w, ln2b (L, C), fcw (L, 4C, C), fcb (L, 4C),
  *     fcprojw (L, C, 4C), fcprojb (L, C), lnfw, lnfb (C)
