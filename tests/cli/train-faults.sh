@@ -80,5 +80,4 @@ reading
 again="sgt-train $options --steps 6 --loader uring"
 reading
 disturb clone,clone3,vfork,io_uring_setup,io_uring_enter,io_uring_register:EAGAIN
-for what in EIO EINTR EAGAIN short; do disturb uring:$what; done
 faults_sum 1000
