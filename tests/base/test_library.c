@@ -106,6 +106,16 @@ Test(library, what_is_wrong_with_one_that_is_there)
     unlink(path);
 }
 
+Test(library, the_next_call_tries_again)
+{
+    sgt_library l = library();
+    refuses = 1;
+    expect_failure(sgt_library_load(&l, why), SGT_EIO, "cosines: not now");
+    refuses = 0;
+    must(sgt_library_load(&l, why));
+    cr_expect_eq(made_ready, 2);
+}
+
 /* The system's search does not find the library. A folder that is searched afterwards has it, as a
  * link to libm. */
 Test(library, folders_come_after_the_system)

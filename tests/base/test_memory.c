@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "loader/base/file.h"
 #include "loader/base/memory.h"
@@ -153,4 +154,13 @@ Test(memory, quota_of_cpus_in_version_1)
     put("sys/fs/cgroup/cpu/m/cpu.cfs_quota_us", "100000\n");
     put("sys/fs/cgroup/cpu/m/cpu.cfs_period_us", "100000\n");
     cr_assert_eq(sgt_group_cpus(folder), 3);
+}
+
+/* On the machine that runs the test, free memory is above 1 MiB and at most the physical memory. */
+Test(memory, this_machine)
+{
+    sgt_memory m;
+    sgt_memory_look(&m, NULL);
+    cr_assert(m.available > 1 << 20 &&
+              m.available <= (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE));
 }

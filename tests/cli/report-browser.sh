@@ -122,3 +122,9 @@ sed 's/"val_loss":[0-9.]*/&,"val_bits_per_byte":0.5625/; s/"mfu":[^,]*,//; s/"pe
 cp -r one second
 run 0 sgt-report full second -o full.html
 for width in 390 1100; do look full.html $width light 9; done
+
+# The check finds an element that is too wide.
+sed 's/<footer>/<div style="width:2000px">wide<\/div>&/' one.html > wide.html
+frame wide.html 360
+browse --dump-dom "file://$PWD/frame.html"
+[ "$(found overflow)" -gt 1000 ] || fail 'the element that is too wide was not found'

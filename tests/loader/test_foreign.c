@@ -166,8 +166,8 @@ Test(foreign, megatron_splits_of_a_folder)
     check_loader("n", &small, NULL, (const uint32_t[]){6});
 }
 
-/* Documents are found in both files, for any sampling. The last one of a file ends at the end of the
- * file. The end-of-text id occurs among these tokens, but begins no document. */
+/* Documents are found in both files, for any sampling. The end-of-text id occurs among these tokens,
+ * but begins no document. */
 Test(foreign, megatron_documents)
 {
     static const uint32_t starts[] = {0, 5, 32, 0, 5, 32};

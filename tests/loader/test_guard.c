@@ -137,6 +137,33 @@ Test(guard, cut_with_wide_ids)
     cut_under(40500, 0);
 }
 
+/* A stream's threads must not block SIGBUS: the error arrives in its turn. */
+Test(guard, streams)
+{
+    const sgt_loader_batch *b;
+    sgt_error err;
+    sgt_loader_options o = {
+        .reader = SGT_READER_MMAP, .batch = B, .seq = T, .sampling = SGT_SAMPLING_SEQUENTIAL};
+    sgt_stream_options so = {
+        .size = sizeof so, .threads = 2, .slots = 4, .output = SGT_OUTPUT_I32_ROWS};
+    int rc;
+    unsigned good = 0;
+    guard();
+    cr_assert_eq(mkdir("d", 0777), 0);
+    put_three();
+    scoped(sgt_loader) *l = open_loader("d", &o, NULL);
+    scoped(sgt_stream) *s = NULL;
+    cut(5 * PAGE, 1); /* shard 0, which is drawn before shard 1, stays complete */
+    must(sgt_stream_open(&s, l, &so, why));
+    while ((rc = sgt_stream_next(s, &b, &err)) == 0) {
+        check_ids(l, b, b->index, NULL);
+        sgt_stream_release(s, b, NULL);
+        good++;
+    }
+    cr_assert(rc == SGT_EIO && past(l, good, 1, 5 * PAGE) && !past(l, good - 1, 1, 5 * PAGE),
+              "%u: %s", good, err.text);
+}
+
 /* ---- without the guard ---- */
 
 /* After a cut within a page, the rest of the page reads as zeros without a signal. So the loader

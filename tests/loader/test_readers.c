@@ -49,13 +49,15 @@ Test(readers, wide_ids)
 Test(readers, no_room)
 {
     enum { B = 4, T = 16 };
+    static const size_t want[SGT_OUTPUTS] = {B * (T + 1) * 2, 2 * B * T * 4, 2 * B * T * 8,
+                                             B * (T + 1) * 4};
     put_folder();
     scoped(sgt_loader) *l = open_loader("d", &(sgt_loader_options){.batch = B, .seq = T}, NULL);
     scoped(sgt_cursor) *c = open_cursor(l);
     for (int output = 0; output < SGT_OUTPUTS; output++)
         for (uint64_t count = 1; count < 4; count++) {
             int64_t out[3 * 2 * B * T] = {-7};
-            size_t one = sgt_stream_bytes(l, (sgt_output)output), bytes = count * one;
+            size_t one = want[output], bytes = count * one;
             expect_failure(sgt_loader_read(l, c, 0, count, (sgt_output)output, out, bytes - 1, why),
                            SGT_EUSAGE,
                            "%lu batches of %zu bytes do not fit into a buffer of %zu bytes", count,

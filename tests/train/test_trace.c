@@ -177,6 +177,24 @@ Test(trace, any_text_is_json)
     cr_expect_str_eq(text(span_of(all, 4), "name"), "%s%n");
 }
 
+Test(trace, names_are_kept_once)
+{
+    char name[32] = "kernel";
+    scoped(sgt_trace) *t = start(1);
+    const char *kept = sgt_trace_name(t, name);
+    int full = 0;
+    strcpy(name, "gone");
+    cr_expect_str_eq(kept, "kernel");
+    for (int i = 0; i < 5000; i++) {
+        snprintf(name, sizeof name, "kernel %d", i);
+        const char *got = sgt_trace_name(t, name);
+        cr_expect(strcmp(got, name) == 0 || *got == 0);
+        full += *got == 0;
+    }
+    cr_expect(full > 0 && full < 5000); /* the table of names is full: a search must still end */
+    cr_expect_eq(sgt_trace_name(t, "kernel"), kept);
+}
+
 /* ---- room ---- */
 
 Test(trace, there_is_room_for_any_number_of_events)

@@ -6,8 +6,7 @@
  * If ranks make different calls, that is a failure, which names both. It is also a failure if a
  * rank waits for the others for about a minute. If SGT_HOST_NCCL has trace=FILE, FILE.RANK gets a
  * line for each call that is put on a stream: name, count of numbers, and the number of kernels
- * before it. With ran=FILE, it gets a line for each call that was done: name, and the number of
- * kernels done before it. */
+ * before it. */
 #include "kernels/cuda/nccl.h"
 
 #include <fcntl.h>
@@ -73,7 +72,7 @@ struct ncclComm {
     uint64_t calls = 0;
     bool aborted = false;
     cudaStream_t stream = nullptr; /* stream of the first call; all calls use it */
-    FILE *trace = nullptr, *ran = nullptr;
+    FILE *trace = nullptr;
 
     /* Barrier over all ranks: the last rank to arrive releases the others. */
     void barrier(const char *what)
@@ -138,7 +137,6 @@ struct ncclComm {
     void run(Call c, const unsigned char *from, unsigned char *to)
     {
         if (aborted) return;
-        if (ran) fprintf(ran, "%s %ld\n", names[c.kind], host::kernels_run);
         c.number = calls++;
         agree(c);
         size_t most = AREA / width(c.type) / (c.kind == REDUCE_SCATTER ? ranks : 1);
@@ -188,12 +186,12 @@ const char *error_string(int code) { return code ? "failed" : "no error"; }
 
 const char *last_error(ncclComm *) { return ""; }
 
-/* Open the file of this rank that SGT_HOST_NCCL gives after `name`, "trace=" or "ran=". */
-FILE *asked(const char *name, int rank)
+/* Open the file of this rank that SGT_HOST_NCCL gives after "trace=". */
+FILE *asked_trace(int rank)
 {
-    const char *words = getenv("SGT_HOST_NCCL"), *word = words ? strstr(words, name) : nullptr;
+    const char *words = getenv("SGT_HOST_NCCL"), *word = words ? strstr(words, "trace=") : nullptr;
     if (!word) return nullptr;
-    word += strlen(name);
+    word += strlen("trace=");
     std::string path(word, strcspn(word, " "));
     return fopen((path + "." + std::to_string(rank)).c_str(), "w");
 }
@@ -220,8 +218,7 @@ int comm_init_rank(sgt_nccl_comm *out, int ranks, sgt_nccl_id id, int rank)
     c->shared = (Shared *)p;
     c->ranks = ranks;
     c->rank = rank;
-    c->trace = asked("trace=", rank);
-    c->ran = asked("ran=", rank);
+    c->trace = asked_trace(rank);
     c->barrier("the beginning");
     if (rank == 0) unlink(id.bytes);
     return 0;

@@ -26,7 +26,6 @@ int warp_count, thread_count;
 const char *kernel_name = "";
 std::mt19937 random_bits;
 bool late_copies;
-long kernels_run;
 Edges edges;
 
 /* The point where the lanes of a warp, or the threads of a warpgroup, wait for each other. */
@@ -331,7 +330,6 @@ void launch(dim3 grid, dim3 block, size_t smem, void (*body)(void *), void *arg,
         run_block();
     }
     kernel_name = "";
-    kernels_run++;
 }
 
 } /* namespace host */

@@ -21,7 +21,6 @@ extern Thread threads[MAX_THREADS];
 extern int warp_count, thread_count;
 extern const char *kernel_name;
 extern std::mt19937 random_bits;
-extern long kernels_run; /* number of kernels that ended; a graph's kernels count in each run */
 extern bool late_copies; /* asynchronous copies of this block are done as late as its waits allow */
 
 void join_clock(uint32_t *into, const uint32_t *from);
