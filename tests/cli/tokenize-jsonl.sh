@@ -123,6 +123,11 @@ run 0 sgt-tokenize other/d one-file
 stderr_is 'sgt-tokenize: other/d: read as JSONL, because its lines are JSON objects with the '\
 'field "text" (1 such file; --format text reads them as text)'
 stdout_has ', 2 documents'
+# A file of 15 bytes that was a text, and is now one line of JSONL.
+printf 'fifteen bytes.\n' > turned
+run 0 sgt-tokenize --quiet turned turned-out
+cp plain/b.jsonl turned
+run_unforced 'turned-out: made from different inputs: turned had 15 bytes, now 15 of JSONL' sgt-tokenize --quiet turned turned-out
 options='--quiet --split 30% --shard-tokens 2k' # names differ: compare it with itself
 run 0 sgt-tokenize $options other x1
 for rank in 0 1 2; do run 0 sgt-tokenize $options --rank $rank --ranks 3 other x2; done

@@ -110,6 +110,18 @@ tr 0-9 1-90 < whole/b > cB/b
 run 0 sgt-tokenize $options --force cB o
 run 0 sgt-tokenize $options cB b2
 same_folders o b2
+# The same if the file in which the run stopped is compressed, here without compression, so that its
+# size does not depend on the text.
+stored() { "${PYTHON:-python3}" -c 'import gzip, sys
+sys.stdout.buffer.write(gzip.compress(sys.stdin.buffer.read(), 0))'; }
+rm cB/b
+stored < whole/b > cA/b.gz
+tr 0-9 1-90 < whole/b | stored > cB/b.gz
+rm cA/b
+interrupt
+other cB/b.gz sgt-tokenize $options cB o
+run 0 sgt-tokenize $options cA o
+run 0 sgt-inspect --compare o undisturbed
 
 # ---- ranks that are not connected ----
 mkdir rA rB

@@ -106,6 +106,10 @@ run 1 sgt-inspect --export npy pair new
 stderr_is 'sgt-inspect: pair: has no manifest.json: only complete sets of sgt-tokenize can be exported'
 run_failure 'megatron: OUT already holds a set of shards (name a new folder, or --force replaces it)' \
     sgt-inspect --export npy own megatron
+mkdir kept && echo mine > kept/notes.txt # --force keeps a file that is not ours
+run 0 sgt-inspect --quiet --force --export npy own kept
+is "$(cat kept/notes.txt)" mine
+rm kept/notes.txt && same_folders kept other
 mkdir half-done half-done/.work && touch half-done/.work/lock half-done/.work/train.npy.tmp # as after a kill
 run 0 sgt-inspect --quiet --export npy own half-done
 same_folders half-done other

@@ -94,6 +94,10 @@ mkdir full
 : > full/other
 run 1 sgt-tokenize --train-vocab 300 counts.txt full
 stderr_is 'sgt-tokenize: full: is not empty (name a new folder, or --force adds the vocabulary to it)'
+mkdir full/.work
+: > full/.work/lock # without a journal, no set is unfinished
+run 0 sgt-tokenize --quiet --force --train-vocab 300 counts.txt full
+same full/merges.txt few/merges.txt
 run_usage '--train-vocab 256: must be from 257 to 1048576' sgt-tokenize --train-vocab 256 counts.txt n
 run_usage '--train-vocab 1048577: must be from 257 to 1048576' sgt-tokenize --train-vocab 1048577 counts.txt n
 for option in '--vocab gpt2' '--split 1%' '--shard-tokens 5' '--shuffle 1' --dedup --dry-run '--shards npy' \
