@@ -48,6 +48,8 @@ stdout_is 'one.bin and two.bin: differ from token 3 on
   b                  shard two.bin, token 3, byte 1030, id 0, from 0, ids [50256,15496,995,0,198], '\
 'text <|endoftext|>Hello world!\x0a
   token              3'
+run 1 sgt-inspect --compare two.bin one.bin --json
+stdout_has '"shard": null'
 mkdir c d
 cp one.bin c/train_000000.bin
 cp one.bin d/val_000000.bin

@@ -155,6 +155,14 @@ for option in '--loader mmap' '--sampling random' '--seed 2' '--batch-size 2' '-
     run_usage "${option%% *}: needs --batch K" sgt-inspect one.bin $option
 done
 
+# A full disk at standard output is a failure.
+if [ -w /dev/full ]; then
+    for decode in '' '--decode 0'; do
+        run 1 sh -c "sgt-inspect one.bin $decode > /dev/full"
+        stderr_is 'sgt-inspect: standard output: No space left on device'
+    done
+fi
+
 # On a terminal, a message begins on a new line, even if damage ends the text in the middle of a
 # line.
 command -v script > /dev/null || skip 'script is not there: nothing was shown on a terminal'
