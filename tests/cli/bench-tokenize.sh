@@ -101,6 +101,9 @@ No module named 'gigatoken'"
 check 'the others' holds '[.peers[].peer] == ["tiktoken 0.1", "tiktoken 0.1", "tiktoken 0.1"]'
 printf '#!/bin/sh\necho "{\\"tokens\\": 7, \\"seconds\\": 2}"\n' > python
 run_prints '"peer": "tiktoken"' sgt-bench tokenize in --peer ./python --json
+printf '#!/bin/sh\necho hello\n' > python
+run_prints '"peers": []' sgt-bench tokenize in --peer ./python --json
+stderr_has 'sgt-bench tokenize: skipping tiktoken: --peer ./python: no seconds in its output: hello'
 run 2 sgt-bench tokenize - --peer ./python < text
 stderr_matches '^sgt-bench tokenize: --peer: standard input can be read only once \(name a file instead\)'
 

@@ -15,6 +15,8 @@ cat > bin/cc << 'END'
 END
 chmod +x bin/cc
 all='libutf8proc-dev libpcre2-dev liburing-dev libxxhash-dev zlib1g-dev libzstd-dev'
+run 1 env PATH="$PWD/bin" CC=cc "$deps" build --missing
+stdout_is "$all"
 run 1 env PATH="$PWD/bin" CC=cc "$deps" build
 stdout_is ''
 stderr_is "sgt needs these packages (Debian's names), but apt-get was not found to install them: $all"

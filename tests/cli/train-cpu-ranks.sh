@@ -93,6 +93,14 @@ pair 1 "sgt-train $options --run odd" 'sgt-tokenize --quiet text set' # another 
 stderr_is 'sgt-train: ranks are out of step: rank 1 is at a different point than rank 0 (run the same command on all ranks)'
 pair 0 "sgt-train $options --run moved" "sgt-train $options --run moved --data elsewhere --threads 2"
 stderr_is ''
+if ! is_sanitized; then
+    large="sgt-train $options --run odd --model 4x16x2 --batch-size 2048 --seq-len 64"
+    printf 'ulimit -v 300000\nexec "$@"\n' > small-rank
+    pair 1 "$large" "sh small-rank $large"
+    stderr_lines 1
+    stderr_matches '^sgt-train: rank 1: .*MiB of memory.*: Cannot allocate memory$'
+fi
+
 # ---- the second or the last save of rank 0 fails: it reports at the end what was trained, and
 # gives up the run's owner file ----
 if strace -o .traced true 2> /dev/null && ! is_sanitized; then

@@ -32,6 +32,8 @@ driver 'int cuInit(unsigned f) { return f ? 1 : 100; } int cuDeviceGetCount(int 
 on_driver 'no CUDA device'
 driver 'int cuInit(unsigned f) { return (int)f; } int cuDeviceGetCount(int *n) { return *n = 0; }'
 on_driver 'no CUDA device'
+driver 'int cuInit(unsigned f) { return f ? 1 : 803; } int cuDeviceGetCount(int *n) { return *n; }'
+on_driver 'the CUDA driver does not work: error 803, unknown error'
 driver 'int cuInit(unsigned f) { return f ? 1 : 802; } int cuDeviceGetCount(int *n) { return *n; }
     int cuGetErrorString(int e, const char **s) { *s = "system not yet initialized"; return e != 802; }'
 on_driver 'the CUDA driver does not work: error 802, system not yet initialized'

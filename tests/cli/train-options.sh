@@ -81,6 +81,7 @@ refuses() { # MESSAGE OPTION...
     run_failure "$message" sgt-train --quiet $small --run refused "$@"
     absent refused
 }
+refuses '--sync-kernels: needs --device cuda' --sync-kernels
 refuses '--attention cudnn: needs --device cuda' --attention cudnn
 echo '{"no-graphs": true}' > c.json
 refuses '--no-graphs: needs --device cuda' --config c.json
