@@ -98,6 +98,7 @@ for replaced in false true; do
 done
 mkdir second/report.html
 run_failure_like '^sgt-report: second/report.html: .* \(-o FILE writes the page elsewhere\)$' sgt-report second
+run_usage '--output: needs a value (FILE)' sgt-report -o '' plain
 run_usage '--output -: the page must be a file (use ./- for a file named -)' sgt-report -o - plain
 absent -
 rm -r second report.html
@@ -259,6 +260,9 @@ grep -qE '<li>The run seems to be training: it has steps left, and its log grew 
 report plain grows
 grep -q '<meta http-equiv="refresh"' report.html || fail 'the page of two runs does not reload itself'
 rests() { ! grep -q 'http-equiv="refresh"\|seems to be training' report.html || fail "$1: the page reloads itself"; }
+touch -d 'now 100 seconds' grows/log.jsonl
+report grows
+grep -q '<meta http-equiv="refresh"' report.html || fail 'a clock that is two minutes ahead ends the run'
 touch -d '1 hour ago' grows/log.jsonl
 report grows
 rests 'the log stopped growing an hour ago'

@@ -92,6 +92,10 @@ run_usage "gpt2 has 50257 ids, but the model small only 256: it was trained with
 run 0 sgt-tokenize --quiet --train-vocab 300 "$ROOT/tests/data/vocab/text.txt" other
 run_usage "--vocab other: not the vocabulary in the model's folder, run/$(cat run/latest) (omit --vocab)" \
     sgt-sample run --vocab other
+if [ -w /dev/full ]; then
+    run 1 sh -c 'sgt-sample run --quiet --tokens 900 > /dev/full'
+    stderr_is 'sgt-sample: standard output: No space left on device'
+fi
 
 # After an interrupt, the text printed so far stays.
 rm -f .stdout
