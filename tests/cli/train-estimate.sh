@@ -54,8 +54,16 @@ floats=$((50257 * 64 + 1024 * 64 + 4 * (12 * 64 * 64 + 13 * 64) + 2 * 64))
 copy $((12 * floats)) --steps 1001 && with=$kind
 copy 0 --steps 1000
 [ $((with - kind)) -eq $((12 * floats)) ] || fail 'it is part of what a checkpoint takes'
+copy 0 --save-every 0
 copy $((8 * floats)) --optimizer sgd
 copy $((12 * (floats - 50001 * 64))) --data d --batch-size 2 # 1199 steps, and 256 ids
+
+# If a run does not fit, its error message states the estimate of its memory.
+large='--data d --device cpu --threads 1 --model 48x1600x25 --seq-len 1024 --batch-size 512'
+run 0 sgt-train --estimate-memory --json $large
+gib=$(tr '{' '\n' < .stdout | grep '"name"' | grep -vE '"(page rest|loader|checkpoint|program)"' |
+    sed 's/.*"bytes": *\([0-9]*\).*/\1/' | awk '{ n += $1 } END { printf "%.1f", n / 1024 / 1024 / 1024 }')
+run_failure_about "the model and its step need $gib GiB of memory" sgt-train --quiet $large
 
 # CUDA's estimate needs the library but no GPU. A run then uses that much memory.
 programs=$BIN/../host/bin

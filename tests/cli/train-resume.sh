@@ -15,6 +15,7 @@ same_run() { # RUN
 # (train-torture.sh kills at random moments).
 killed_at cut/log.jsonl sgt-train --quiet $options --run cut --resume-or-start
 for step in 00000005 00000030; do killed_at cut/step-$step/state.json sgt-train --quiet $options --run cut --resume-or-start; done
+absent cut/step-00000120 # or no kill hit the run
 run_silent sgt-train --quiet $options --run cut --resume-or-start
 same_run cut
 same whole/latest cut/latest
@@ -38,6 +39,7 @@ stopped() { # RUN SIGNAL...: send these signals, once RUN has a log. Then RUN mu
         for signal; do kill -$signal $pid 2> .kill; sleep .01; done
         milliseconds=$((($(date +%s%N) - began) / 1000000))
         wait $pid || code=$?
+        case $code in 0 | 130) ;; *) fail "$run: exit code $code" ;; esac
     done
     stderr_matches '^sgt-train: interrupted after step [0-9]+ of 120 \(--resume continues from there\)$'
     stderr_lines 1

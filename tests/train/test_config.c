@@ -76,9 +76,15 @@ Test(config, other_models_are_refused_by_name)
         {"{" GOOD ",\"layer_norm_epsilon\":0}",
          "LayerNorm's epsilon is 0: must be above 0 and below 1"},
         {"{" GOOD ",\"layer_norm_epsilon\":\"1e-5\"}", "layer_norm_epsilon is not a number"},
+        {"{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":64,\"n_head\":5,\"vocab_size\":256,\"n_"
+         "positions\":16}",
+         "5 heads do not divide 64 channels"},
         {"{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":64,\"n_head\":4,\"vocab_size\":9999999,"
          "\"n_positions\":16}",
          "a vocabulary of 9999999 ids: must be 1 to 1048576"},
+        {"{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":64,\"n_head\":4,\"vocab_size\":9,\"n_"
+         "positions\":2000000}",
+         "2000000 positions: must be 1 to 1048576"},
         {"[]", "line 1: expected a JSON object"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
