@@ -72,8 +72,13 @@ both() { # DEVICE
 }
 both cpu
 
+# The first and the last micro-step of a step are logged.
+run 0 sgt-train --quiet $model --device cpu --grad-accum 3 --steps 3 --run accum
+is "$(cut -d , -f 1,2 accum/memory.jsonl | uniq | tr -d '{}"\n')" \
+    step:1,micro_step:0step:1,micro_step:2step:2,micro_step:0step:2,micro_step:2
+
 # A run of one step writes no log. A run of two steps logs the second step. A run that starts over
-# replaces the file.
+# replaces or removes the file.
 run 0 sgt-train --quiet $model --device cpu --steps 1 --run accum --force
 absent accum/memory.jsonl
 run 0 sgt-train --quiet $model --device cpu --steps 2 --run accum --force
