@@ -304,6 +304,7 @@ until grep -qs '"pass", "name": "kernel gelu"' real.jsonl; do kill -0 $! || fail
 cp real.jsonl soon.jsonl
 wait $! && fail 'it was cut'
 check 'cut' grep -q "^cut  kernel cases: the part's time is over, 1 have not run: first large$" said
+exists ran.pid
 ! kill -0 "$(cat ran.pid)" 2> /dev/null || fail 'the case goes on'
 ! grep -q 'kernel large\|complete' soon.jsonl || fail 'the run had not ended'
 
