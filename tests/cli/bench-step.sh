@@ -117,6 +117,7 @@ run_failure_like '^sgt-bench step: the model and its step need [0-9.]+ GiB of me
 run_failure '--no-fuse: needs --device cuda' sgt-bench step $cpu --no-fuse
 run_failure '--parts: needs --device cuda (on a CPU, sgt-train --profile trace.json shows the parts of a step)' \
     sgt-bench step $cpu --parts
+run_failure '--variant all: needs --device cuda' sgt-bench step $cpu --variant all
 run 2 sgt-bench step $cpu --variant attention-hopper,faster
 stderr_matches "^sgt-bench step: --variant attention-hopper,faster: unknown variant 'faster' \(all, none, default, attention-hopper,head-chunks,bias-room,norm-bias\)"
 run_silent sgt-bench step --variants

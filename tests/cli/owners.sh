@@ -114,7 +114,11 @@ rm -rf out go
 begin lies far out/.work/sources.jsonl sh tokenize --quiet corpus out
 kill -STOP $pid
 touch go
-run 0 on lies near sh tokenize corpus out
+began=$(date +%s%N)
+run 0 on lies near sh tokenize --json corpus out
+took=$((($(date +%s%N) - began) / 1000000))
+check "a wait counts as work: $(field seconds .stdout) of $took ms" \
+    awk "BEGIN { exit !($(field seconds .stdout) < $took / 1000 - 1.1) }"
 same_folders out one
 kill -CONT $pid
 stopped_begun "sgt-tokenize: out/.work/owner: $lost"
@@ -130,7 +134,12 @@ begin lies far run/latest $endless
 run 1 on lies near $endless --force
 stderr_has 'sgt-train: run: another sgt-train is writing to this run (wait for it, or use another --run)'
 kill -STOP $pid
+began=$(date +%s%N)
 run_notes "run/owner: $waits" on lies near sgt-train $small --steps 3 --run run --force
+took=$((($(date +%s%N) - began) / 1000000))
+rate=$(sed -n 's/^100% 3\/3 .*, \([0-9.]*\) \([kM]*\)step\/s.*/\1\2/p' .stderr | sed 's/k/e3/; s/M/e6/')
+check "the bar counts a wait as work: $rate steps a second, $took ms" \
+    awk "BEGIN { exit !(3 / $rate < $took / 1000 - 1.1) }"
 cp -r run kept
 kill -CONT $pid
 stopped_begun "sgt-train: run/owner: $lost"

@@ -83,3 +83,7 @@ for first in 1 slow; do
     same calls.0 calls.1 # the calls, each with the number of kernels before it
 done
 pair 0 "env SGT_HOST_CUDNN=1 $ranks" "$ranks"
+# All ranks compute as many rows of logits at a time as rank 0.
+chunks="env SGT_HOST_NCCL=trace=calls $ranks --variant head-chunks --batch-size 18"
+pair 0 "$chunks" "$chunks"
+same calls.0 calls.1

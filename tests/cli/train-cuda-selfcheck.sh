@@ -184,6 +184,13 @@ run 0 env XDG_CACHE_HOME="$PWD/file" sgt-train $cuda --run r --force --quiet
 stderr_matches '^sgt-train: self-check: its results cannot be kept for the next run: .*/file: is a file, not a folder$'
 stderr_lines 1
 
+# Only one process checks at a time. A process that finds the lock taken waits, and then reads the
+# verdicts.
+rm -f $verdicts
+flock cache/sgt/self-check.lock sh -c "sleep 3; cp kept $verdicts" &
+run_silent env SGT_HOST_FAULT=all_gather:crash sgt-train $cuda --run r --force --quiet
+wait
+
 # ---- a card that only one process may use: nothing is checked ----
 rm -rf cache
 run 0 env SGT_HOST_DEVICE=exclusive sgt-train $cuda --run r --force --quiet

@@ -34,9 +34,11 @@ def test_sequential_is_the_files_own_order(load, folder):
 
 
 def test_a_text_as_tokens(tmp_path):
-    """Text is read as tokens only if raw= is given (tests/cli/forms.sh)."""
+    """Text is read as tokens only if raw= is given."""
     book = tmp_path / "book.txt"
     book.write_text("It was the best of times. " * 100)
+    with pytest.raises(sgtokens.FormatError, match="text, not 16-bit tokens"):
+        sgtokens.Loader(book, batch=2, seq=4)
     for raw in 16, True:
         x, _ = sgtokens.Loader(book, batch=2, seq=4, raw=raw, arrays="numpy", sampling="sequential")[0]
         assert x[0, 0] == int.from_bytes(b"It", "little")
