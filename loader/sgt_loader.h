@@ -196,10 +196,10 @@ int sgt_loader_guard_sigbus(sgt_error *err);
 typedef struct sgt_loader_state {
     size_t size;           /* sizeof(sgt_loader_state) */
     uint64_t rows;         /* number of rows already drawn, over all ranks */
-    uint64_t hash, tokens; /* hash and number of tokens of the data, as in sgt_loader_info */
+    uint64_t hash, tokens; /* hash of the data, and number of its tokens, as in sgt_loader_info */
     uint64_t seed;         /* same as in sgt_loader_options, as are the fields below */
     sgt_sampling sampling;
-    uint32_t seq, pad, reserved; /* pad: 0 unless the sampling is `documents`; reserved: 0 */
+    uint32_t seq, pad, reserved; /* pad: 0 unless the sampling is `documents`; reserved: always 0 */
 } sgt_loader_state;
 
 /* Fill in *s for a run that continues with batch `next`. */

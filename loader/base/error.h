@@ -38,8 +38,7 @@ enum {
     SGT_EUSAGE = -4, /* an option or argument is invalid, or several of them must not be combined */
     /* the requested operation is not supported by this machine or this build */
     SGT_EUNSUPPORTED = -5,
-    /* stopped because the caller requested it (sgt_stop); work finished before that has been
-     * saved */
+    /* stopped because the caller requested it (see sgt_stop); finished work has been saved */
     SGT_ESTOPPED = -6
 };
 

@@ -19,8 +19,7 @@
 
 typedef struct sgt_symbol {
     const char *name;
-    /* where to store the function's address: a pointer to a function pointer, converted to void
-     * * */
+    /* address of the function pointer to set, as a void pointer (POSIX allows this conversion) */
     void *to;
 } sgt_symbol;
 

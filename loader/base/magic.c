@@ -110,8 +110,8 @@ typedef struct wide {
     size_t count, zeros; /* count: number of integers; zeros: number of those that are 0 */
     /* number of integers from 1 to 255, such as ASCII characters */
     size_t narrow;
-    /* number of integers that would be from 1 to 255 if their bytes were in the opposite order (16
-     * bits) */
+    /* number of nonzero integers whose low byte is 0: in 16-bit text with the opposite byte order,
+     * these would be from 1 to 255 */
     size_t swapped;
     /* number of integers from 256 to 0x20ff, the range of punctuation and of the letters of most
      * alphabets besides ASCII */

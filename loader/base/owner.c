@@ -56,7 +56,7 @@ struct sgt_owner {
 static sgt_owner *owners;
 static pthread_mutex_t owners_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- reading an owner file, and finding out whether its owner is alive ---- */
+/* ---- finding out who the owner is ---- */
 
 /* Read the owner file at `path` into *r. Return 1 if it exists, 0 if it does not (*r is then all
  * zeros), or a negative SGT_E* on an error. */
@@ -175,7 +175,7 @@ int sgt_owner_lives(const char *path, sgt_claimant *who, sgt_error *err)
     return who ? remove_dead(path, first.text, mine, err) : SGT_OK;
 }
 
-/* ---- becoming the owner, staying the owner, and leaving ---- */
+/* ---- being the owner ---- */
 
 /* Lock the file `name` in `folder`, and create it if it is missing; "." locks the folder itself.
  * Return 0 if it is locked or if the file system does not support locks, 1 if another process holds

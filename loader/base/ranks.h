@@ -23,7 +23,7 @@
 typedef struct sgt_ranks sgt_ranks;
 struct sgt_ranks {
     uint32_t rank, size; /* rank: index of this rank, from 0; size: number of ranks */
-    uint32_t local;      /* index of this rank among the ranks of its machine, from 0 */
+    uint32_t local;      /* index of this rank among the ranks on its machine, from 0 */
     /* here: number of ranks on this machine; sharing: number of ranks that may use the same cores
      * as this rank. Both include this rank; the value 0 means 1 */
     uint32_t here, sharing;

@@ -249,7 +249,7 @@ int sgt_set_add_split(sgt_set *s, const char *folder, const char *split, int raw
     return rc;
 }
 
-/* ---- the hash that identifies a set without a manifest ---- */
+/* ---- the hash of a set ---- */
 
 /* Add the name, the size and the header of a shard to `hash`. If the header has no checksum, also
  * add the tokens at both ends of the shard. These tokens distinguish sets of equal names and sizes,
