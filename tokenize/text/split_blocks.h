@@ -57,10 +57,11 @@ size_t sgt_split_avx512(sgt_splitter *s, uint32_t *ends, size_t max);
 /* Split one character at a time by a rule other than GPT-2's, up to offset s->hard, from which the
  * text can be split in blocks of 64 bytes again. */
 size_t sgt_split_hard(sgt_splitter *s, uint32_t *ends, size_t max);
-/* Return the length of the contraction at s, such as 's or 'll, or 0 if there is none. s[0] must be
- * a quote. */
+/* Return the length of the contraction at s, such as 's or 'll, in bytes, or 0 if there is none.
+ * s[0] must be a quote. */
 size_t sgt_rule_contraction(const uint8_t *s, size_t n);
-/* Return 1 if the first character of s is white space, and set *len to that character's length. */
+/* Return 1 if the first character of the n bytes at s is white space, else 0. Set *len to the
+ * length of this character in bytes. */
 int sgt_rule_is_space(const uint8_t *s, size_t n, size_t *len);
 
 /* ---- words of eight bytes ----
@@ -102,8 +103,8 @@ static inline uint64_t word_equal(uint64_t w, char c)
 
 #define SPLIT_INLINE static inline __attribute__((always_inline, unused))
 
-/* Number of bytes that must be readable from a block's first byte on: the 64 bytes of the block,
- * and eight more for characters and contractions that reach beyond it. */
+/* Number of bytes that must be readable from the first byte of a block on: the 64 bytes of the
+ * block, and the next eight, into which characters and contractions can extend. */
 enum { SPLIT_READ = 72 };
 
 typedef struct split_block {
@@ -150,11 +151,11 @@ typedef struct split_level {
     uint64_t (*upper)(const uint8_t *p);
 } split_level;
 
-/* 1 if every character with this first byte is white space, 0 if none is, 2 if this depends on the
- * bytes after the first (split_wide_space) */
+/* indexed by the first byte of a character: 1 if all characters with this first byte are white
+ * space, 0 if none are, 2 if it depends on the following bytes (split_wide_space) */
 extern const uint8_t sgt_split_space[256];
 
-/* Return 1 if a white-space character that takes several bytes starts at p. */
+/* Return 1 if a white-space character of two or three bytes starts at p, else 0. */
 static inline int split_wide_space(const uint8_t *p)
 {
     unsigned two = (unsigned)p[0] << 8 | p[1], three = two << 8 | p[2];
@@ -587,7 +588,7 @@ SPLIT_INLINE size_t split_blocks(const split_level *level, sgt_splitter *s, uint
     return count ? count : split_next_starts(s, ends, max);
 }
 
-/* Implement sgt_split with the functions of one CPU level. */
+/* Implement sgt_split with the functions of one CPU level, *level. */
 SPLIT_INLINE size_t split_by(const split_level *level, sgt_splitter *s, uint32_t *ends, size_t max)
 {
     if (!s->rule) return split_blocks(level, s, ends, max, SPLIT_GPT2);

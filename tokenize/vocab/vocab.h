@@ -55,7 +55,8 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out);
 #define SGT_PAIR_GROUPS 8192 /* number of groups in GPT-2's table */
 
 typedef struct sgt_pairs {
-    /* memory of `slots` and `factors`: a huge page, because each look-up is a random access */
+    /* memory that contains `slots` and `factors`, in huge pages if possible, because every look-up
+     * is a random access */
     sgt_arena memory;
     /* a slot is left id << 44 | right id << 24 | merged id; in an empty slot, all bits are set */
     uint64_t *slots;
@@ -101,8 +102,8 @@ typedef struct sgt_vocab_slot {
     uint32_t key, value;
 } sgt_vocab_slot;
 
-/* Return the slot of `key` in a table of 2^(64 - shift) slots, or the empty slot where the key
- * belongs. */
+/* Return the slot that contains `key` in a hash table of 2^(64 - shift) slots, or, if there is
+ * none, the empty slot to which the key can be written. */
 static inline sgt_vocab_slot *sgt_vocab_slot_of(sgt_vocab_slot *slots, unsigned shift, uint32_t key)
 {
     const size_t mask = ((size_t)1 << (64 - shift)) - 1;
@@ -141,18 +142,18 @@ struct sgt_vocab {
     /* Tokens by public id. */
     uint32_t size, eot;
     size_t width; /* bytes of an id: 2 or 4 */
-    /* array of size + 1 offsets: token `id` is bytes[offsets[id]] up to, not including,
-     * bytes[offsets[id + 1]] */
+    /* array of size + 1 offsets into `bytes`: the bytes of token `id` are bytes[offsets[id]] up to,
+     * but not including, bytes[offsets[id + 1]] */
     uint32_t *offsets;
     uint8_t *bytes;
-    /* Array of `size` flags. 1: added token, stored in vocabulary files as plain text; 0: token
-     * stored in the byte alphabet */
+    /* array of `size` flags: 1 if the token is an added token, which vocabulary files contain as
+     * plain text; 0 if files contain it in the byte alphabet */
     uint8_t *added;
 
     /* Tokens in merge order: the single bytes, and the tokens that merges produce. */
     uint32_t made; /* number of tokens in merge order */
-    /* array of `made` ids: the public id of each token in merge order. NULL if public ids are in
-     * merge order */
+    /* array of `made` ids: the public id of each token in merge order; NULL if public ids equal the
+     * ids in merge order */
     uint32_t *ids;
     /* array of `made` pairs: the left and the right token from which token `id` is merged; for a
      * single byte, both are its own id */
@@ -160,7 +161,8 @@ struct sgt_vocab {
 
     sgt_rule rule; /* rule by which text is split */
     char *pattern; /* allocated copy of rule.text; NULL if rule.text is static */
-    /* 1 if neither the file nor the caller names a split rule, so that GPT-2's rule is assumed */
+    /* 1 if GPT-2's split rule was assumed, because neither the vocabulary's file nor the caller
+     * names a rule; otherwise 0 */
     int assumed;
     int ignored;     /* 1 if the file has truncation or padding settings, which sgt ignores */
     uint64_t marker; /* as sgt_vocab_parts.marker */
@@ -168,8 +170,8 @@ struct sgt_vocab {
      * tokenized; sgt_encode ignores it. */
     sgt_normalize normalize;
     const char *eot_text; /* name of the end-of-text token, such as "<|endoftext|>" */
-    /* The first setting, such as "lstrip", that tokenizer.json gives the end-of-text token and that
-     * sgt does not apply. NULL if there is none. */
+    /* name of the first setting, such as "lstrip", that tokenizer.json gives the end-of-text token
+     * and that sgt does not apply; NULL if there is none */
     const char *eot_setting;
     uint64_t fingerprint;
 
@@ -179,8 +181,8 @@ struct sgt_vocab {
     /* 65,536 ids of `width` bytes each. The id at first byte | second byte << 8 is the token that
      * these two bytes merge to. All its bits are set if they do not merge. */
     void *byte_pairs;
-    /* 65,536 bits in 1,024 words: bit `first byte << 8 | second byte` is 1 if some token contains
-     * the two bytes next to each other */
+    /* table of 65,536 bits, in 1,024 words: the bit with index `first byte << 8 | second byte` is 1
+     * if some token contains these two bytes in this order */
     uint64_t *joins;
 
     /* Tokens that no merges produce. A piece becomes such a token only if it has exactly the
@@ -202,13 +204,15 @@ struct sgt_vocab {
     /* Trie of the tokens in merge order, used only to encode long pieces. Its memory is reserved
      * when the vocabulary is built, but it is filled only when the first long piece is encoded. */
     pthread_mutex_t trie_lock;
-    /* 1 once the trie is filled. Atomic: the thread that fills the trie under trie_lock stores 1
-     * with release semantics; readers load it with acquire semantics. */
+    /* 1 if the trie has been filled, otherwise 0. It is atomic: the thread that fills the trie
+     * stores 1 with release semantics, and readers load it with acquire semantics. */
     int trie_ready;
     sgt_vocab_slot *trie; /* hash table: maps node << 8 | byte to the next node */
     unsigned trie_shift;
-    uint32_t *trie_token; /* for each node, 1 + id of the token that ends there; 0: no token does */
-    uint32_t *trie_end;   /* for each token, the node at which it ends */
+    /* array with one entry per node: the id of the token that ends at the node plus 1, or 0 if no
+     * token ends there */
+    uint32_t *trie_token;
+    uint32_t *trie_end; /* for each token, the node at which it ends */
     sgt_arena trie_memory;
 };
 
@@ -230,7 +234,7 @@ static inline size_t sgt_vocab_length(const sgt_vocab *v, uint32_t id)
     return at[1] - at[0];
 }
 
-/* Return 1 if some token contains the bytes p[-1] and p[0] next to each other. */
+/* Return 1 if some token contains the bytes p[-1] and p[0] in this order, else 0. */
 static inline int sgt_vocab_joins_at(const sgt_vocab *v, const uint8_t *p)
 {
     unsigned pair = (unsigned)p[-1] << 8 | p[0];
@@ -260,12 +264,13 @@ static inline uint32_t sgt_vocab_character(const sgt_vocab *v, const uint8_t *s,
     return known->id;
 }
 
-/* If the piece, the n bytes at s, has exactly the bytes of a token that no merges produce
- * (v->wholes), return that token's public id. Otherwise return SGT_NO_TOKEN. */
+/* Return the public id of the token that has exactly the n bytes at s and that no merges produce
+ * (v->wholes), or SGT_NO_TOKEN if there is no such token. */
 uint32_t sgt_vocab_whole(const sgt_vocab *v, const uint8_t *s, size_t n);
 
-/* Return the longest token with which the n >= 1 bytes at s start, and set *len to its length. Call
- * sgt_vocab_need_trie before; any thread may call that, any number of times. */
+/* Return the id of the longest token that is a prefix of the n >= 1 bytes at s, and set *len to its
+ * length in bytes. sgt_vocab_need_trie must have been called before; any thread can call it, any
+ * number of times. */
 uint32_t sgt_vocab_longest(const sgt_vocab *v, const uint8_t *s, size_t n, size_t *len);
 void sgt_vocab_need_trie(const sgt_vocab *v);
 
@@ -312,12 +317,12 @@ int sgt_vocab_make_tables(sgt_vocab *v, const uint16_t *factors, sgt_error *err)
  * the bytes of such a token becomes the token. Return 0 or SGT_ENOMEM. */
 int sgt_vocab_add_wholes(sgt_vocab *v, const uint32_t *ids, size_t count, sgt_error *err);
 
-/* Set the rule by which v splits text. `rule` is a name or a pattern; NULL is GPT-2's rule. Return
- * 0 or SGT_ENOMEM. */
+/* Set the rule by which v splits text. `rule` is the name of a rule, a pattern, or NULL for GPT-2's
+ * rule. Return 0 or SGT_ENOMEM. */
 int sgt_vocab_split_by(sgt_vocab *v, const char *rule, sgt_error *err);
 
-/* Create GPT-2's vocabulary from tables in the library. The caller frees *out. Return 0 or
- * SGT_ENOMEM. */
+/* Create GPT-2's vocabulary from tables that are embedded in the library. The caller frees *out.
+ * Return 0 or SGT_ENOMEM. */
 int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err);
 
 /* Load the vocabulary that the options name, and set its normal form. The caller frees *out. Return

@@ -23,8 +23,8 @@ const char *const sgt_vocab_eot_names[] = {SGT_EOT_NAMES, NULL};
 
 /* ---- parts ---- */
 
-/* Return the slot of a token, the n bytes at s, in the hash table p->names, or the empty slot where
- * the token belongs. */
+/* Return the slot of the hash table p->names that contains the token with the n bytes at s, or, if
+ * there is none, the empty slot to which it can be written. */
 static uint32_t *find_name(const sgt_vocab_parts *p, const uint8_t *s, size_t n)
 {
     size_t i = XXH3_64bits(s, n) % NAMES;
@@ -35,8 +35,8 @@ static uint32_t *find_name(const sgt_vocab_parts *p, const uint8_t *s, size_t n)
     return &p->names[i];
 }
 
-/* Write a token into the `size` bytes at `to` for an error message: its text, or hex if it is not
- * printable. Return `to`. */
+/* Write the token with this id to `to`, a buffer of `size` bytes, for an error message: as text, or
+ * in hexadecimal if it is not printable. Return `to`. */
 static const char *shown(const sgt_vocab_parts *p, uint32_t id, char *to, size_t size)
 {
     const sgt_vocab_part *t = &p->tokens[id];
@@ -59,7 +59,7 @@ static int reserve_tokens(sgt_vocab_parts *p, sgt_error *err)
     return SGT_OK;
 }
 
-/* Add a token whose bytes are the ln bytes at l, followed by the rn bytes at r. */
+/* Add a token with this id. Its bytes are the ln bytes at l, followed by the rn bytes at r. */
 static int add_token(sgt_vocab_parts *p, uint64_t id, int added, const void *l, size_t ln,
                      const void *r, size_t rn, sgt_error *err)
 {
@@ -139,7 +139,8 @@ typedef struct builder {
     /* order[id]: position in merge order of the token with this id in the file; SGT_NO_TOKEN until
      * a merge has produced the token */
     uint32_t *order;
-    /* for each token: 1 if a merge used it before any merge had produced it */
+    /* array with one flag per token: 1 if the token was used by a merge that came before any merge
+     * that produces the token */
     uint8_t *awaited;
     /* Hash tables of pairs of ids. `made` gives the token that two ids in merge order merge to.
      * `listed` gives the index of the last merge that lists two of the file's ids. A slot is pair
@@ -226,7 +227,7 @@ static int reserve(builder *b, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return SGT_EFORMAT if an id below the largest id has no token. */
+/* Return SGT_EFORMAT if an id below the largest id is not used by any token. */
 static int check_ids(const sgt_vocab_parts *p, sgt_error *err)
 {
     for (uint32_t id = 0; id < p->size; id++)
@@ -285,8 +286,8 @@ static uint32_t merged_by(const void *builder_, uint32_t left, uint32_t right)
     return b->hints[hint / 64] >> hint % 64 & 1 ? look_up(b, b->made, left, right) : SGT_NO_TOKEN;
 }
 
-/* Append a token to the merge order. id: the token's id in the file; left, right: positions in the
- * merge order of the two tokens that merge to it. */
+/* Append a token to the merge order. `id` is the token's id in the file; `left` and `right` are the
+ * positions in the merge order of the two tokens that are merged to it. */
 static void make_token(builder *b, uint32_t id, uint32_t left, uint32_t right)
 {
     sgt_vocab *v = b->v;
@@ -477,7 +478,7 @@ static int order_tokens(builder *b, sgt_error *err)
 
 /* ---- the vocabulary ---- */
 
-/* Copy the tokens to v, with the ids that they have in the file. */
+/* Copy the tokens of *p to v, in the order of their ids in the file. */
 static int add_tokens(sgt_vocab *v, const sgt_vocab_parts *p, sgt_error *err)
 {
     uint32_t same = 0;

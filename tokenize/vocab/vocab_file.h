@@ -22,17 +22,18 @@
 
 typedef struct sgt_vocab_part {
     const uint8_t *s; /* bytes of the token */
-    size_t n;         /* length in bytes; 0 if no token has this id */
+    size_t n;         /* number of bytes in the token; 0 if no token has this id */
     /* 1 if this is an added token: no merge produces it, and encoding ordinary text never gives
      * it */
     int added;
-    /* setting of an added token that changes where it matches in text, such as "lstrip"; NULL:
-     * none */
+    /* name of a setting of an added token that changes where the token matches in text, such as
+     * "lstrip"; NULL if it has no such setting */
     const char *setting;
 } sgt_vocab_part;
 
 typedef struct sgt_vocab_merge {
-    /* left, right: ids of two tokens; made: id of the token that they merge to */
+    /* left, right: ids of the two tokens that are merged. made: id of the token that they are
+     * merged to. */
     uint32_t left, right, made;
 } sgt_vocab_merge;
 
@@ -40,9 +41,11 @@ typedef struct sgt_vocab_parts {
     const char *path;       /* the file's path, for messages */
     sgt_arena memory;       /* memory of tokens, names and bytes */
     sgt_vocab_part *tokens; /* (SGT_MOST_IDS): tokens by id */
-    uint32_t size, count;   /* size: largest id plus 1; count: number of tokens */
-    /* hash table that maps the bytes of a token to its id plus 1; it does not contain added
-     * tokens */
+    /* size: the largest id plus 1. count: number of tokens, which is less than `size` if ids are
+     * unused. */
+    uint32_t size, count;
+    /* hash table that maps the bytes of each token, except added tokens, to the token's id plus
+     * 1 */
     uint32_t *names;
     sgt_vocab_merge *merges;
     size_t merge_count, merge_room;
@@ -55,12 +58,12 @@ typedef struct sgt_vocab_parts {
     int whole;
     uint8_t *bytes; /* buffer of the bytes of all tokens, which `tokens` points into */
     size_t used;
-    const char *rule; /* name or pattern of the split rule; NULL: GPT-2's rule */
+    const char *rule; /* name or pattern of the split rule; NULL for GPT-2's rule */
     int assumed;      /* 1: GPT-2's rule is only assumed */
     sgt_normalize normalize;
     int ignored; /* 1 if the file has truncation or padding settings, which sgt ignores */
-    /* 1 + id of the first added token that is a marker, such as <think>, although the file does not
-     * call it special; 0 if there is none */
+    /* the id of the first added token that is a marker, such as <think>, although the file does not
+     * call it special, plus 1; 0 if there is none */
     uint64_t marker;
 } sgt_vocab_parts;
 
@@ -69,8 +72,8 @@ typedef struct sgt_vocab_parts {
 int sgt_vocab_parts_token(sgt_vocab_parts *p, uint64_t id, const void *bytes, size_t n, int added,
                           sgt_error *err);
 
-/* Return the id of the token with these bytes, or SGT_NO_TOKEN if there is none. Added tokens are
- * not searched. */
+/* Return the id of the token that has exactly these n bytes, or SGT_NO_TOKEN if there is none.
+ * Added tokens are not searched for. */
 uint32_t sgt_vocab_parts_find(const sgt_vocab_parts *p, const uint8_t *bytes, size_t n);
 
 /* Append a merge of two tokens. sgt_vocab_parts_merge merges them to an existing token;
@@ -81,7 +84,8 @@ int sgt_vocab_parts_merge(sgt_vocab_parts *p, uint32_t left, uint32_t right, uin
 int sgt_vocab_parts_join(sgt_vocab_parts *p, uint32_t left, uint32_t right, sgt_error *err);
 void sgt_vocab_parts_free(sgt_vocab_parts *p);
 
-/* Check *p, and build a vocabulary from it. The caller frees *out, and still owns p. */
+/* Check the tokens and merges in *p, and build a vocabulary from them. The caller frees *out, and
+ * also still has to free *p. Return 0 or a negative SGT_E*. */
 int sgt_vocab_from_parts(sgt_vocab **out, const sgt_vocab_parts *p, sgt_error *err);
 
 /* Possible names of the end-of-text token, in the order in which they are tried, followed by

@@ -16,8 +16,8 @@
 #include "tokenize/text/pattern.h"
 #include "tokenize/vocab/vocab_file.h"
 
-/* Maximum number of JSON values in a file: five for each possible id. A token takes one value, and
- * a merge at most three (an array and its two strings). */
+/* Maximum number of JSON values in a file: five for each possible id. A token needs one value, and
+ * its merge at most three (an array and two strings). */
 #define MAX_VALUES ((size_t)5 * SGT_MOST_IDS)
 
 typedef struct text_file {
@@ -26,7 +26,7 @@ typedef struct text_file {
     size_t n;
 } text_file;
 
-/* The files of a vocabulary, and what was read from them. */
+/* the files of a vocabulary, and what has been read from them so far */
 typedef struct source {
     sgt_vocab_parts parts;
     /* merges: merges.txt; vocab: vocab.json, .tiktoken, tekken.json or tokenizer.json */
@@ -38,8 +38,8 @@ typedef struct source {
 
 /* ---- lines ---- */
 
-/* Set *line and *len to the line of t that begins at offset *at, without its line end, and advance
- * *at to the next line. Return 1, or 0 at the end of the text. */
+/* Read the line of t that begins at offset *at: set *line and *len to it, without its line end, and
+ * advance *at to the next line. Return 1, or 0 if *at is the end of the text. */
 static int next_line(const text_file *t, size_t *at, const char **line, size_t *len)
 {
     if (*at >= t->n) return 0;
@@ -53,7 +53,8 @@ static int next_line(const text_file *t, size_t *at, const char **line, size_t *
 
 /* ---- reading tokens and merges in the byte alphabet ---- */
 
-/* Append the merge of two tokens: bytes 0 up to l of s->room, and bytes l up to n. */
+/* Append a merge of two tokens. The left one has bytes 0 to l - 1 of s->room, the right one has
+ * bytes l to n - 1. */
 static int append_merge(source *s, size_t l, size_t n, sgt_error *err)
 {
     const uint8_t *bytes = s->room;
@@ -71,8 +72,9 @@ static int append_merge(source *s, size_t l, size_t n, sgt_error *err)
                                             : "its result");
 }
 
-/* Append the merge of the tokens left[left_n] and right[right_n], written in the byte alphabet.
- * Return 1 if one is not in that alphabet, else 0 or a negative SGT_E*. */
+/* Append a merge of two tokens that are written in the byte alphabet: the left_n bytes at `left`,
+ * and the right_n bytes at `right`. Return 0, 1 if one of them is not in that alphabet, or a
+ * negative SGT_E*. */
 static int add_merge(source *s, const char *left, size_t left_n, const char *right, size_t right_n,
                      sgt_error *err)
 {
@@ -81,8 +83,8 @@ static int add_merge(source *s, const char *left, size_t left_n, const char *rig
     return r ? append_merge(s, l, l + r, err) : 1;
 }
 
-/* Append the merge of a line "left right". Return 1 if the line is not a merge in the byte
- * alphabet, else 0 or a negative SGT_E*. */
+/* Append the merge in a line of the form "left right". Return 0, 1 if the line is not such a merge
+ * in the byte alphabet, or a negative SGT_E*. */
 static int add_merge_line(source *s, const char *line, size_t n, sgt_error *err)
 {
     const char *space = memchr(line, ' ', n);
@@ -108,7 +110,7 @@ static int read_merges(source *s, sgt_error *err)
     return rc;
 }
 
-/* Read a merge of a tokenizer.json, which is "left right" or ["left", "right"]. */
+/* Read a merge in a tokenizer.json. It has the form "left right" or ["left", "right"]. */
 static int read_json_merge(source *s, const json_t *o, size_t number, sgt_error *err)
 {
     const char *line = json_string_value(o), *l = json_string_value(json_array_get(o, 0)),
@@ -214,8 +216,8 @@ static int read_merges_alone(source *s, sgt_error *err)
 
 /* ---- .tiktoken ---- */
 
-/* Decode the base64 text in the n bytes at `text` to `out`, which must have room for n bytes.
- * Return the number of bytes, or -1 if the text is not base64. */
+/* Decode the n bytes of base64 text at `text` to `out`, which must have room for n bytes. Return
+ * the number of decoded bytes, or -1 if the text is not base64. */
 static ptrdiff_t read_base64(const source *s, const char *text, size_t n, uint8_t *out)
 {
     uint32_t bits = 0;
@@ -479,7 +481,7 @@ static int read_rule(sgt_vocab_parts *p, const json_t *root, sgt_error *err)
                  : refuse(p, "is not byte-level: ", "its pre_tokenizer contains no ByteLevel", err);
 }
 
-/* Return 1 if a setting of a tokenizer.json is present and not null. */
+/* Return 1 if a setting of a tokenizer.json exists and is not null, else 0. */
 static int is_set(const json_t *o) { return o && !json_is_null(o); }
 
 static int read_normalizer(sgt_vocab_parts *p, const json_t *root, sgt_error *err)
@@ -500,8 +502,8 @@ static int read_normalizer(sgt_vocab_parts *p, const json_t *root, sgt_error *er
     return SGT_OK;
 }
 
-/* Return the name of the first setting of an added token that sgt does not apply, or NULL if there
- * is none. */
+/* Return the name of the first setting of an added token that sgt does not apply, or NULL if sgt
+ * applies all of them. */
 static const char *setting_of(const json_t *o)
 {
     static const char *const names[] = {"lstrip", "rstrip", "single_word"};
@@ -597,7 +599,8 @@ static json_int_t number_of(const json_t *o, const char *name)
     return json_integer_value(json_object_get(o, name));
 }
 
-/* Add the special token `id`. If a file does not name it, use a standard name. */
+/* Add the special token with this id. If the file does not name the token, give it a standard
+ * name. */
 static int add_special(source *s, size_t id, sgt_error *err)
 {
     const json_t *o = json_array_get(json_object_get(s->root, "special_tokens"), id);
@@ -668,8 +671,8 @@ static int read_first(text_file *t, const char *folder, const char *const *name,
     return SGT_OK;
 }
 
-/* Read the vocabulary's file `path`. If `path` is a folder, read the first known file in it. Store
- * the path of the folder in `folder`. */
+/* Read the vocabulary's file `path`. If `path` is a folder, read the first known file in it
+ * instead. Write the path of the folder that contains the file to `folder`. */
 static int read_named(source *s, const char *path, char folder[SGT_PATH], sgt_error *err)
 {
     const char *slash = strrchr(path, '/');
@@ -693,7 +696,7 @@ static int read_named(source *s, const char *path, char folder[SGT_PATH], sgt_er
                           folder);
 }
 
-/* Return 1 if the vocabulary's file is a tokenizer.json. */
+/* Return 1 if the vocabulary's file is a tokenizer.json, else 0. */
 static int is_huggingface(const source *s)
 {
     return json_is_object(json_object_get(s->root, "model"));
@@ -739,8 +742,8 @@ static int read_parts(source *s, sgt_error *err)
     return rc < 0 || !s->merges.bytes ? rc : read_merges(s, err);
 }
 
-/* Check that a split rule compiles, unless split.h has code for it. If it does not, return
- * SGT_EUSAGE if the caller gave the rule, or SGT_EFORMAT if the file did. */
+/* Check that PCRE2 can compile a split rule, unless sgt has its own code for the rule. On failure,
+ * return SGT_EUSAGE if the caller gave the rule, or SGT_EFORMAT if the file contains it. */
 static int check_rule(const char *path, const char *rule, const char *given, sgt_error *err)
 {
     sgt_pattern *p = NULL;
@@ -754,7 +757,8 @@ static int check_rule(const char *path, const char *rule, const char *given, sgt
     return sgt_fail(err, SGT_EFORMAT, "%s: its %s (--pattern replaces it)", path, why.text);
 }
 
-/* Create the built-in vocabulary of GPT-2. `rule` replaces its split rule unless it is NULL. */
+/* Create GPT-2's vocabulary from the built-in tables. If `rule` is not NULL, it replaces GPT-2's
+ * split rule. */
 static int load_gpt2(sgt_vocab **out, const char *rule, sgt_error *err)
 {
     sgt_vocab *v = NULL;
