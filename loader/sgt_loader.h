@@ -58,7 +58,7 @@ typedef enum sgt_sampling {
      * make large reads */
     SGT_SAMPLING_BLOCK,
     SGT_SAMPLING_SEQUENTIAL, /* the windows at tokens 0, T, 2T, ... of each shard in turn */
-    /* each row is one document, cut to T+1 tokens or padded; each epoch has every document once */
+    /* each row is one document, cut or padded to T+1 tokens; an epoch uses each document once */
     SGT_SAMPLING_DOCUMENTS,
     /* each row is filled with documents by best fit, some of them cropped; no row is padded */
     SGT_SAMPLING_PACKED,

@@ -291,7 +291,7 @@ typedef struct sgt_backend_options {
     uint32_t accum;
     int threads; /* CPU threads, at least 1 */
     sgt_notice notice;
-    sgt_notice detail; /* callback for detailed messages, which only few users need */
+    sgt_notice detail; /* callback for detailed messages, which few users need */
     sgt_precision precision;
     sgt_recompute recompute;
     /* array that holds, for each layer, an sgt_recompute as a byte; the backend reads it only while

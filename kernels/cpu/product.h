@@ -103,8 +103,8 @@ typedef struct sgt_product {
     /* cost of packing A for one row of units (smallest blocks of C), in cycles per step:
      * left_cost[1] if A is transposed, else left_cost[0] */
     double left_cost[2];
-    /* cost of packing B for one column of units (smallest blocks of C), in cycles per step:
-     * right_cost[1] if B is transposed, else right_cost[0] */
+    /* cost of packing B, the right operand, for one column of units (smallest blocks of C), in
+     * cycles per step of k: right_cost[1] if B is transposed, else right_cost[0] */
     double right_cost[2];
 } sgt_product;
 

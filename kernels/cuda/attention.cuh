@@ -243,8 +243,8 @@ DEV void start_keys(const Heads<T> &a, const Head &h, T *keys, T *values, int ke
     start_tile<T, DP, ROWS>(values, rows + width, h.packed_ld, a.length - key, a.D);
 }
 
-// An operand of mma in registers, for one step of a matrix product: a left operand of 16 rows, or
-// the right operands of two blocks of 8 columns each.
+// Registers that hold operands of mma for one step of a matrix product: one left operand of 16
+// rows, or two right operands of 8 columns each.
 template <class T> struct Operand {
     // If T is Tf32x3, element i is big[i] + small[i]. Otherwise `small` is not used.
     uint32_t big[4], small[4];

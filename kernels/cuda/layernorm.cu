@@ -336,8 +336,8 @@ template <class T, int CHUNKS> struct Columns {
     }
 };
 
-// Set sum_g and sum_gx to the sums of g and of g * xhat over this lane's elements of the row. Add
-// the row to the sums for dw and db.
+// Set sum_g to the sum of g, and sum_gx to the sum of g * xhat, over this lane's elements of the
+// row. Also add the row's part of dw and db to the sums for dw and db.
 template <class T, int CHUNKS>
 DEV void add_row(float &sum_g, float &sum_gx, const NormBackward<T> &a, const Row<T, CHUNKS> &r,
                  Columns<T, CHUNKS> &columns)

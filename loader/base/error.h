@@ -70,8 +70,8 @@ static inline int sgt_fail_memory(sgt_error *err, const char *what)
  * If the result does not fit, its end is cut off. Return `out`. */
 char *sgt_printable(char *out, unsigned long size, const char *s);
 
-/* A receiver of messages that are not failures, such as "io_uring is forbidden: reading with pread
- * instead". */
+/* A receiver of messages that do not report a failure, such as "io_uring is forbidden: reading with
+ * pread instead". */
 typedef struct sgt_notice {
     /* function that receives one message, without a newline; NULL: messages are discarded. The
      * function may be called from any thread, but two threads never call it for the same handle

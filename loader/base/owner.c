@@ -308,8 +308,8 @@ void sgt_owner_leave(sgt_owner **owner)
     pthread_cond_signal(&o->ends);
     pthread_mutex_unlock(&o->mutex);
     pthread_join(o->thread, NULL);
-    /* try up to three times to remove the file, because other processes that find an owner file
-     * believe that the folder is still in use */
+    /* a file that stays behind makes other processes believe that the folder is still in use, so
+     * try up to three times to remove it */
     for (int tries = 0; tries < 3 && !check_owned(o); tries++) unlink(o->path);
     /* release the lock after the owner file is removed, so that the process that locks the folder
      * next finds no owner file */

@@ -29,7 +29,7 @@ typedef struct sgt_set_shard {
     struct stat file;
     /* index of the set to which the shard belongs, if the loader has several sets */
     uint32_t set;
-    /* argument `raw` with which sgt_shard_open reopens this shard */
+    /* value to pass to sgt_shard_open as `raw` when it reopens this shard */
     int raw;
     uint64_t index; /* hash of the .idx file, if it is one of Megatron-LM */
     /* message that says how the shard is damaged, stored only in a survey (sgt_set.survey); NULL:

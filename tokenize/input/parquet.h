@@ -139,9 +139,8 @@ typedef struct sgt_parquet_head {
  * threads */
 typedef struct sgt_parquet_shared sgt_parquet_shared;
 
-/* The `count` rows of a page that begin with the row with index `first` in the page. The compressed
- * bytes of the page are at offset `at` of the unit's text or, if several units take rows from the
- * page, in the shared page `whole`. */
+/* `count` consecutive rows of a page, from row `first` of the page on. The compressed bytes of the
+ * page are at offset `at` of the unit's text or, if several units use the page, in `whole`. */
 typedef struct sgt_parquet_page {
     sgt_parquet_head head;
     uint64_t offset; /* offset of the page in the file */
@@ -171,10 +170,10 @@ typedef struct sgt_parquet_string {
 int sgt_parquet_page_decode(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
                             const char *path, sgt_error *err);
 
-/* Add each row in part p of the unit u to the unit as a record, collected in *next (see
- * sgt_unit_add_record). The part must be one that holds rows of a page. The index of a document's
- * row determines the split of the document. Return 1 if the run fails at a bad row, 0 if not, or a
- * negative SGT_E*. Any number of threads may call this at the same time, each with a different
+/* Add one record to the unit u for each row of its part p, and collect the records in *next (see
+ * sgt_unit_add_record). p must hold rows of a page. A document's row index determines whether it
+ * belongs to the training or the validation split. Return 0, 1 if a bad row must stop the run, or a
+ * negative SGT_E*. Any number of threads can call this at the same time, each with a different
  * unit. */
 int sgt_parquet_records(sgt_unit *u, const sgt_part *p, sgt_part *next, sgt_error *err);
 

@@ -155,8 +155,8 @@ struct sgt_vocab {
     /* array of `made` ids: the public id of each token in merge order; NULL if public ids equal the
      * ids in merge order */
     uint32_t *ids;
-    /* array of `made` pairs: the left and the right token from which token `id` is merged; for a
-     * single byte, both are its own id */
+    /* array of `made` pairs: halves[id] holds the ids of the left and the right token that were
+     * merged into token `id`; for a single byte, both are `id` */
     uint32_t (*halves)[2];
 
     sgt_rule rule; /* rule by which text is split */

@@ -164,9 +164,8 @@ static struct {
     /* the current measurement */
     double seconds; /* seconds of a slice */
     int warm_up;    /* 1 during the warm-up turn, whose results are discarded; otherwise 0 */
-    /* sources of batches that stay open between turns (repeated measurements), indexed by
-     * loader_row.maker. Only `memcpy` and readers measured in the state WARM or MAPPED have an open
-     * source here */
+    /* sources of batches that stay open between repeated measurements, indexed by loader_row.maker;
+     * used only by `memcpy` and by readers measured in the state WARM or MAPPED */
     drawer drawers[MEMCPY + 1];
     int fits; /* 1: all shards fit into the page cache */
     /* number of rows of tokens that slices in the state COLD have already drawn, counted from the

@@ -115,7 +115,8 @@ enum { RECEIVE, SEND };
 
 static void nap(double seconds) { usleep((useconds_t)(1e6 * seconds)); }
 
-/* Set options of a socket, so that the system detects within 25 s if the other machine dies. */
+/* Set options of a socket so that the system notices within 25 s that the other machine has died.
+ * */
 static void keep_alive(int fd)
 {
     const struct {

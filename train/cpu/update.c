@@ -176,9 +176,9 @@ double sgt_cpu_squared_norm(sgt_cpu_backend *c)
 
 /* ---- Muon ---- */
 
-/* Muon updates the four weight matrices of each block (see kernels/muon.h). With several ranks,
- * each matrix is updated only by the rank that owns it, after its gradients have been summed over
- * all ranks (see ranks.c). */
+/* Muon updates the four weight matrices of each block (see kernels/muon.h). With several ranks, only
+ * the rank that owns a matrix updates it, after the matrix's gradients have been summed over all
+ * ranks (see ranks.c). */
 
 int sgt_cpu_by_muon(const sgt_cpu_shape *s, size_t tensor)
 {

@@ -37,8 +37,9 @@ static void update_tensors(sgt_cuda_backend *c)
     }
 }
 
-/* Update all parameters that this rank owns with one launch. With Muon, use two launches, for the
- * parameters before and after the matrices that Muon updates. */
+/* Update the parameters that this rank owns, with one launch. With Muon, the matrices that Muon
+ * updates are left out: one launch updates the parameters stored before them, and one those after
+ * them. */
 static void update_flat(sgt_cuda_backend *c)
 {
     size_t begin = c->flat.muon_at, end = c->flat.muon_end;

@@ -144,8 +144,8 @@ static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
     int rc = sgt_manifest_find(&m, path, err);
     if (rc == SGT_OK) rc = sgt_set_add_split(&set, path, "val", 0, &m, err);
     for (uint32_t i = 0; i < set.count; i++) {
-        /* count a damaged shard as infinitely long: the caller then keeps the set, and opening the
-         * set reports the damage */
+        /* count a damaged shard as infinitely long, so that the caller does not drop the set as too
+         * short; opening the set then reports the damage */
         uint64_t tokens = set.shards[i].damage ? UINT64_MAX : set.shards[i].head.tokens;
         if (tokens >= *out) *out = tokens ? tokens : 1;
     }

@@ -33,7 +33,7 @@ typedef struct sgt_metrics {
      * mfu_datasheet: training speed divided by the peak speed in the device's datasheet; both are 0
      * if unknown (see sgt_mfu) */
     double mfu, mfu_datasheet;
-    /* peak memory in bytes: of the process, or, for a device with separate memory, the bytes
+    /* peak memory in bytes: memory of the process or, if the device has its own memory, memory
      * allocated on the device */
     uint64_t peak_bytes;
     /* advice about the losses so far; NULL if there is none. The caller owns the string. */
