@@ -148,9 +148,9 @@ uint64_t sgt_memory_available(void)
 /* maximum size of an event in bytes; the event with a step's metrics has about 400 bytes */
 #define MAX_EVENT 4096
 
-/* Process one bit at a time, starting at the lowest bit of each byte. For the 400 bytes of a step's
- * event, this takes about 3 us. */
-uint32_t sgt_crc32c(const void *p, size_t n)
+/* Return the CRC-32C (Castagnoli) of n bytes. Bits are processed one at a time, from the lowest bit
+ * of each byte on. For the 400 bytes of a step's event, this takes about 3 us. */
+static uint32_t crc32c(const void *p, size_t n)
 {
     const unsigned char *at = p;
     uint32_t crc = UINT32_MAX;
@@ -163,7 +163,7 @@ uint32_t sgt_crc32c(const void *p, size_t n)
 
 uint32_t sgt_crc32c_masked(const void *p, size_t n)
 {
-    uint32_t crc = sgt_crc32c(p, n);
+    uint32_t crc = crc32c(p, n);
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
 

@@ -128,10 +128,9 @@ void sgt_events_close(sgt_events *e); /* NULL is fine */
  * function makes a single write call and does not allocate memory. */
 int sgt_events_add(sgt_events *e, const sgt_metrics *m, sgt_error *err);
 
-/* sgt_crc32c returns the CRC-32C (Castagnoli) of n bytes. sgt_crc32c_masked returns the masked
- * CRC-32C that event files store: the CRC rotated by some bits, plus a constant. Without this mask,
- * a CRC of data that itself contains a CRC would detect fewer errors. */
-uint32_t sgt_crc32c(const void *p, size_t n);
+/* Return the masked CRC-32C of n bytes, which event files store: the CRC-32C (Castagnoli), rotated
+ * by some bits, plus a constant. Without this mask, a CRC of data that itself contains a CRC would
+ * detect fewer errors. */
 uint32_t sgt_crc32c_masked(const void *p, size_t n);
 
 #endif
