@@ -1,5 +1,5 @@
 /* test_memory.c: free memory, read from folders that imitate the kernel's files: both versions of
- * control groups, nested, mixed, and as seen inside a container. */
+ * control groups, nested, mixed, and as seen inside a container. Also the memory of an arena. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,6 +154,23 @@ Test(memory, quota_of_cpus_in_version_1)
     put("sys/fs/cgroup/cpu/m/cpu.cfs_quota_us", "100000\n");
     put("sys/fs/cgroup/cpu/m/cpu.cfs_period_us", "100000\n");
     cr_assert_eq(sgt_group_cpus(folder), 3);
+}
+
+Test(arena, counts_then_hands_out_aligned_zeros)
+{
+    sgt_error err;
+    sgt_arena a = {0};
+    cr_assert_null(sgt_arena_take(&a, 3, 4));
+    cr_assert_null(sgt_arena_take(&a, 1, 65));
+    cr_assert_eq(a.used, 64 + 128);
+    must(sgt_arena_map(&a, a.used, 1, why));
+    char *p = sgt_arena_take(&a, 3, 4), *q = sgt_arena_take(&a, 1, 65);
+    cr_assert_eq((uintptr_t)p % (2 << 20), 0);
+    cr_assert_eq(q - p, 64);
+    for (int i = 0; i < 65; i++) cr_assert_eq(q[i], 0);
+    sgt_arena_unmap(&a);
+    cr_assert_null(a.base);
+    cr_assert_eq(sgt_arena_map(&a, SIZE_MAX - 5, 0, &err), SGT_ENOMEM);
 }
 
 /* On the machine that runs the test, free memory is above 1 MiB and at most the physical memory. */
