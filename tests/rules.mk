@@ -43,7 +43,7 @@ $(B)/tests/check-cuda-device: $(DEVICE_PARTS:%=$(B)/obj/device/%.o) \
     $(B)/obj/tests/kernels/harness.o $(GEMM_PARTS) \
     $(B)/obj/kernels/cuda/cublaslt.o $(call lib,kernels loader)
 	$(call say,LD,$@)mkdir -p $(@D) && \
-	    $(NVCC) -Xlinker --wrap=__cudaLaunchKernel -Xcompiler -fopenmp -o $@ $^ -ldl -lm
+	    $(NVCC) -Xlinker --wrap=cudaLaunchKernelExC -Xcompiler -fopenmp -o $@ $^ -ldl -lm
 
 # The whole CUDA backend on the host, with programs next to it that the tests run with this backend.
 HOST_C := $(filter-out $(HOST_STANDS:tests/kernels/host/%.cpp=kernels/cuda/%.c),$(CUDA_C))

@@ -22,6 +22,7 @@ const sgt_variant sgt_variants[SGT_VARIANTS] = {
     {"bias-room", "leave a tenth of the multiprocessors to the bias gradients while weight "
                   "gradients are computed"},
     {"norm-bias", "let LayerNorm's kernel add the bias of the matrix product before it"},
+    {"early-launch", "let kernels start, and then wait, while the kernel before them ends"},
 };
 
 /* Return the bit set of the variants that a word of n bytes stands for, or -1 if the word is

@@ -181,7 +181,8 @@ enum {
     SGT_VARIANT_HEAD_CHUNKS = 1 << 1,
     SGT_VARIANT_BIAS_ROOM = 1 << 2,
     SGT_VARIANT_NORM_BIAS = 1 << 3,
-    SGT_VARIANTS = 4, /* number of variants */
+    SGT_VARIANT_EARLY_LAUNCH = 1 << 4,
+    SGT_VARIANTS = 5, /* number of variants */
     /* Set of the variants that are on by default, because they made a step faster on an H100 (see
      * tests/gpu-results). */
     SGT_VARIANTS_DEFAULT = SGT_VARIANT_ATTENTION_HOPPER

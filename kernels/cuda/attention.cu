@@ -49,6 +49,7 @@ DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a
 template <class T, int DP, bool DROP>
 __global__ void __launch_bounds__(ATTENTION_THREADS, GROUPS<DP, DROP>) attention_kernel(Heads<T> a)
 {
+    dev::after_previous();
     Head h(a, blockIdx.x);
     Kept<DROP> kept(a, blockIdx.x);
     Sight<T> sight(a, blockIdx.x);

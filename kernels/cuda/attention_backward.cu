@@ -97,6 +97,7 @@ template <class T, int DP, bool DROP>
 __global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0)
     keys_kernel(Heads<T> a)
 {
+    dev::after_previous();
     using At = Stats<T, DP>;
     constexpr int N = WALKED<T, DP>, TILE_N = TILE<T, DP, N>;
     Head h(a, blockIdx.x);
@@ -199,6 +200,7 @@ template <class T, int DP>
 __global__ void __launch_bounds__(ATTENTION_THREADS, sizeof(T) == 4 ? 3 : 0)
     queries_kernel(Heads<T> a)
 {
+    dev::after_previous();
     walk_keys<T, DP, false>(a);
 }
 
@@ -207,6 +209,7 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, sizeof(T) == 4 ? 3 : 0)
 template <class T, int DP>
 __global__ void __launch_bounds__(ATTENTION_THREADS, 2) queries_dropout_kernel(Heads<T> a)
 {
+    dev::after_previous();
     walk_keys<T, DP, true>(a);
 }
 

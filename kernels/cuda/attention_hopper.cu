@@ -114,6 +114,7 @@ template <class T, int D, bool DROP>
 __global__ void __launch_bounds__(HOPPER_THREADS, 1)
     attention_hopper_kernel(Heads<T> a, const __grid_constant__ dev::TensorMap qkv)
 {
+    dev::after_previous();
     Forward<T, D> f;
     Sight<T> sight(a, blockIdx.x);
     // Later queries see more keys, so their blocks take longer. Start these blocks first, so that

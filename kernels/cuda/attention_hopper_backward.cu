@@ -170,6 +170,7 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
     keys_hopper_kernel(Heads<T> a, const __grid_constant__ dev::TensorMap qkv,
                        const __grid_constant__ dev::TensorMap dout)
 {
+    dev::after_previous();
     KeysShared<T, D> m;
     Sight<T> sight(a, blockIdx.x);
     // index of the last query that sees any of the block's keys, plus 1
@@ -256,6 +257,7 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
     queries_hopper_kernel(Heads<T> a, const __grid_constant__ dev::TensorMap qkv,
                           const __grid_constant__ dev::TensorMap dout)
 {
+    dev::after_previous();
     QueriesShared<T, D> m;
     Sight<T> sight(a, blockIdx.x);
     int first = (gridDim.y - 1 - blockIdx.y) * BOTH; // longest walks first

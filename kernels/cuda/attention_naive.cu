@@ -19,6 +19,7 @@ template <class T> struct Parts {
 template <class T, int V, bool SPLIT>
 __global__ void __launch_bounds__(THREADS) heads_kernel(Parts<T> a)
 {
+    dev::after_previous();
     size_t i = ((size_t)blockIdx.x * THREADS + threadIdx.x) * V, rest = i / a.D;
     if (i >= a.n) return;
     size_t h = rest % a.heads, p = rest / a.heads % a.parts, place = rest / a.heads / a.parts;
@@ -110,6 +111,7 @@ template <class T> DEV int first_key(const Scores<T> &a, size_t r)
 template <class T, int V>
 __global__ void __launch_bounds__(THREADS) causal_softmax_kernel(Scores<T> a)
 {
+    dev::after_previous();
     size_t r = (size_t)blockIdx.x * WARPS + threadIdx.x / 32;
     if (r >= a.rows) return;
     T *row = a.x + r * a.length;
@@ -135,6 +137,7 @@ __global__ void __launch_bounds__(THREADS) causal_softmax_kernel(Scores<T> a)
 
 template <class T, int V> __global__ void __launch_bounds__(THREADS) drop_probs_kernel(Scores<T> a)
 {
+    dev::after_previous();
     size_t r = (size_t)blockIdx.x * WARPS + threadIdx.x / 32;
     if (r >= a.rows) return;
     int last = (int)(r % a.length);
@@ -167,6 +170,7 @@ DEV void load_slopes(float (&p)[V], float (&dp)[V], const Scores<T> &a, size_t r
 template <class T, int V>
 __global__ void __launch_bounds__(THREADS) causal_softmax_backward_kernel(Scores<T> a)
 {
+    dev::after_previous();
     size_t r = (size_t)blockIdx.x * WARPS + threadIdx.x / 32;
     if (r >= a.rows) return;
     int last = (int)(r % a.length), first = threadIdx.x % 32 * V;

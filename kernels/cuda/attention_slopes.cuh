@@ -11,6 +11,7 @@ namespace sgt
 template <class T>
 __global__ void __launch_bounds__(ATTENTION_THREADS) delta_kernel(Heads<T> a, size_t rows)
 {
+    dev::after_previous();
     // index in (B, T, H)
     size_t i = (size_t)blockIdx.x * (ATTENTION_THREADS / 32) + threadIdx.x / 32;
     if (i >= rows) return;

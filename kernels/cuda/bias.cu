@@ -18,6 +18,7 @@ template <class T, int V>
 __global__ void __launch_bounds__(ROWS * 32)
     bias_kernel(float *partial, const T *dout, size_t n, int C, size_t slice_rows)
 {
+    dev::after_previous();
     DEV_SHARED(float, shared, ROWS * 32 * V);
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, c = (blockIdx.x * 32 + lane) * V;
     size_t first = blockIdx.y * slice_rows, end = first + slice_rows < n ? first + slice_rows : n;

@@ -13,6 +13,7 @@ __global__ void __launch_bounds__(GROUPS * 32)
     fold_columns_kernel(ColumnSums to, const float *partial, int blocks, int pitch, int width,
                         int C)
 {
+    dev::after_previous();
     DEV_SHARED(float, shared, GROUPS *PITCH);
     int lane = threadIdx.x % 32, group = threadIdx.x / 32, first = blockIdx.x * 32,
         c = first + group;

@@ -18,6 +18,7 @@ __global__ void __launch_bounds__(THREADS)
     cross_entropy_kernel(T *dlogits, const T *logits, float *loss, const int32_t *targets, int V_,
                          int ld, const float *scale)
 {
+    dev::after_previous();
     float *shared = (float *)dev::dyn_smem();
     size_t row = blockIdx.x;
     const T *global = logits + row * ld;
@@ -91,6 +92,7 @@ enum { SUM_THREADS = 512 };
 __global__ void __launch_bounds__(SUM_THREADS)
     loss_sum_kernel(sgt_cuda_control *c, const float *loss, const int32_t *targets, size_t n)
 {
+    dev::after_previous();
     DEV_SHARED(double, shared, SUM_THREADS / 32);
     double total = 0, count = 0;
     for (size_t i = threadIdx.x; i < n; i += SUM_THREADS) {

@@ -9,6 +9,7 @@ enum { THREADS = 256 };
 __global__ void __launch_bounds__(THREADS)
     take_kernel(int32_t *inputs, int32_t *targets, const int32_t *batch, size_t n, int32_t ignore)
 {
+    dev::after_previous();
     size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= n) return;
     int32_t target = batch[n + i];
@@ -42,6 +43,7 @@ DEV int largest_so_far(int at, int &before)
 __global__ void __launch_bounds__(32)
     documents_kernel(sgt_cuda_documents to, const int32_t *starts, int T)
 {
+    dev::after_previous();
     size_t row = (size_t)blockIdx.x * T;
     // The end of a position's document is the nearest document start after that position, or T. To
     // find this end, go through the row from its last position to its first, and keep the smallest
@@ -70,6 +72,7 @@ template <class T, int V>
 __global__ void __launch_bounds__(THREADS)
     dropout_kernel(T *out, const T *x, size_t n, sgt_cuda_dropout drop)
 {
+    dev::after_previous();
     size_t i = ((size_t)blockIdx.x * THREADS + threadIdx.x) * V;
     if (i >= n) return;
     float a[V], factor[V];

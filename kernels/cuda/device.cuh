@@ -9,12 +9,14 @@
  *     using namespace dev;
  *     static __global__ void __launch_bounds__(256) scale_kernel(float *x, float by, int n)
  *     {
+ *         after_previous();
  *         int i = blockIdx.x * blockDim.x + threadIdx.x;
  *         if (i < n) x[i] *= by;
  *     }
  *     DEV_LAUNCH(scale_kernel, dim3((n + 255) / 256), dim3(256), 0, stream, x, by, n);
  *
  * Rules for kernels:
+ *  - The first statement is after_previous().
  *  - Helper functions are DEV.
  *  - Shared memory comes from dyn_smem() or DEV_SHARED, never from both in one kernel, because
  *    dyn_smem's 1024-byte alignment would make DEV_SHARED take 1 KiB.
@@ -57,8 +59,10 @@ struct alignas(16) Vec16 {
 
 #ifdef __CUDACC__
 
+/* runtime.h */
+extern "C" int sgt_cuda_launches_early(void);
 extern "C" void sgt_cuda_kernel_launched(cudaStream_t s, const char *kernel, const unsigned grid[3],
-                                         const unsigned block[3], size_t shared); /* runtime.h */
+                                         const unsigned block[3], size_t shared);
 
 namespace dev
 {
@@ -68,7 +72,7 @@ using f16 = __half;
 
 /* ---- launch, shared memory, barriers ---- */
 
-/* Launch k<<<grid, block, smem, stream>>>(args). If `smem` exceeds 48 KiB, first raise the kernel's
+/* Launch k on `stream` with these arguments. If `smem` exceeds 48 KiB, first raise the kernel's
  * limit on shared memory to `smem` bytes. If the launch fails, note the error together with the
  * kernel's name. cudaGetLastError still returns the error. */
 template <class... P, class... A>
@@ -78,9 +82,30 @@ void launch(const char *name, void (*k)(P...), dim3 grid, dim3 block, size_t sme
     if (smem > 48 * 1024)
         cudaFuncSetAttribute((const void *)k, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              (int)smem);
-    k<<<grid, block, smem, stream>>>(P(args)...);
+    cudaLaunchAttribute early = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t how = {};
+    how.gridDim = grid;
+    how.blockDim = block;
+    how.dynamicSmemBytes = smem;
+    how.stream = stream;
+    how.attrs = &early;
+    how.numAttrs = (unsigned)sgt_cuda_launches_early();
+    cudaLaunchKernelEx(&how, k, args...);
     const unsigned blocks[] = {grid.x, grid.y, grid.z}, threads[] = {block.x, block.y, block.z};
     sgt_cuda_kernel_launched(stream, name, blocks, threads, smem);
+}
+
+/* Let the next kernel of the stream start early, and wait until the previous kernel of the stream has
+ * ended and its writes are visible. Every kernel calls this in its first statement, because with
+ * sgt_cuda_launch_early(1) a kernel can start before the previous kernel has ended. This is CUDA's
+ * programmatic dependent launch, which needs sm_90; the code for sm_80 does not wait. */
+DEV void after_previous()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
+#endif
 }
 
 /* Return the address of the launch's dynamic shared memory, which is 1024-byte aligned and has

@@ -13,6 +13,7 @@ __global__ void __launch_bounds__(THREADS)
     embed_kernel(T *out, const int32_t *ids, const T *wte, const T *wpe, size_t T_, int C,
                  sgt_cuda_dropout drop)
 {
+    dev::after_previous();
     size_t row = blockIdx.x;
     const T *token = wte + (size_t)ids[row] * C, *place = wpe + row % T_ * C;
     for (int c = threadIdx.x * V; c < C; c += THREADS * V) {
@@ -87,6 +88,7 @@ template <class T, int V> DEV void add_run(const EmbedBackward<T> &a, int from, 
 template <class T, int V>
 __global__ void __launch_bounds__(THREADS) embed_chunk_kernel(EmbedBackward<T> a)
 {
+    dev::after_previous();
     int first = blockIdx.x * CHUNK, end = first + CHUNK < a.n ? first + CHUNK : a.n;
     for (int c = threadIdx.x * V; c < a.C; c += THREADS * V)
         for (int from = first, to; from < end; from = to) {
@@ -101,6 +103,7 @@ __global__ void __launch_bounds__(THREADS) embed_chunk_kernel(EmbedBackward<T> a
 // latencies of the loads overlap.
 template <class T> __global__ void __launch_bounds__(THREADS) embed_join_kernel(EmbedBackward<T> a)
 {
+    dev::after_previous();
     int first = blockIdx.x * CHUNK, end = first + CHUNK;
     if (end >= a.n || a.sorted[end] != a.sorted[end - 1]) return; // no run continues
     int id = a.sorted[end - 1];
@@ -128,6 +131,7 @@ template <class T, int V>
 __global__ void __launch_bounds__(THREADS)
     embed_place_kernel(float *dwpe, const T *dout, size_t n, size_t T_, int C)
 {
+    dev::after_previous();
     for (int c = threadIdx.x * V; c < C; c += THREADS * V) {
         float total[V], x[V];
         load_floats(total, dwpe + (size_t)blockIdx.x * C + c);

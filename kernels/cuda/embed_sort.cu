@@ -43,6 +43,7 @@ DEV void count_by_warp(const Pass &a, uint32_t *counts)
 
 __global__ void __launch_bounds__(THREADS) sort_count_kernel(Pass a)
 {
+    dev::after_previous();
     DEV_SHARED(uint32_t, counts, WARPS * DIGITS);
     count_by_warp(a, counts);
     uint32_t total = 0;
@@ -109,6 +110,7 @@ DEV uint32_t same_digit(int digit, bool there)
 
 __global__ void __launch_bounds__(THREADS) sort_place_kernel(Pass a)
 {
+    dev::after_previous();
     DEV_SHARED(uint32_t, counts, WARPS * DIGITS);
     DEV_SHARED(uint32_t, shared, WARPS);
     count_by_warp(a, counts);

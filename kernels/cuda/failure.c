@@ -1,4 +1,4 @@
-/* failure.c: implements failure.h, and the functions of runtime.h that report failed launches. The
+/* failure.c: implements failure.h, and the functions of runtime.h that set how kernels are launched and report failed launches. The
  * CUDA runtime keeps only the last error. Later errors are consequences of the first error, so this
  * file keeps the message of the first error. */
 #include "kernels/cuda/failure.h"
@@ -14,6 +14,7 @@ static char failure[512];
 /* 1 (--sync-kernels): wait for each kernel right after its launch, to find the kernel that failed;
  * 0: do not wait */
 static int waiting;
+static int early; /* sgt_cuda_launch_early */
 
 void sgt_cuda_note(const char *fmt, ...)
 {
@@ -54,6 +55,8 @@ int sgt_cuda_error_is_late(int code)
 }
 
 void sgt_cuda_sync_kernels(int on) { waiting = on; }
+void sgt_cuda_launch_early(int on) { early = on; }
+int sgt_cuda_launches_early(void) { return early; }
 
 /* Note that the work called `name` failed with error `code`. Errors on the device are often
  * reported only by a later call. For such errors, the message also names earlier kernels as a

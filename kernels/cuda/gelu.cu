@@ -62,6 +62,7 @@ template <class T, class F, int V> DEV void gelu_at(T *out, const T *dout, const
 template <class T, class F>
 __global__ void __launch_bounds__(THREADS) gelu_kernel(T *out, const T *dout, const T *x, size_t n)
 {
+    dev::after_previous();
     constexpr int V = PER16<T>;
     size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x, whole = n / V;
     if (i < whole) gelu_at<T, F, V>(out, dout, x, i * V);

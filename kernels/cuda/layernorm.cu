@@ -79,6 +79,7 @@ template <class T, int V> DEV float add_residual(const NormForward<T> &a, size_t
 template <class T, int V>
 __global__ void __launch_bounds__(WARPS * 32) norm_kernel(NormForward<T> a)
 {
+    dev::after_previous();
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
     size_t row = (size_t)blockIdx.x * warps + warp;
     if (row >= a.n) return;
@@ -162,6 +163,7 @@ DEV void backward_row(const NormBackward<T> &a, size_t row, float *dw, float *db
 template <class T, int V>
 __global__ void __launch_bounds__(WARPS * 32) norm_backward_kernel(NormBackward<T> a)
 {
+    dev::after_previous();
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
     float *sums = (float *)dev::dyn_smem(), *mine = sums + (size_t)warp * 2 * a.C, zero[V] = {};
     for (int c = lane * V; c < a.C; c += 32 * V) {
@@ -256,6 +258,7 @@ template <class T, int CHUNKS, bool RESIDUAL>
 __global__ void __launch_bounds__(ROW_WARPS * 32, forward_blocks_each(CHUNKS))
     norm_rows_kernel(NormForward<T> a)
 {
+    dev::after_previous();
     for (size_t row = (size_t)blockIdx.x * ROW_WARPS + threadIdx.x / 32; row < a.n;
          row += (size_t)gridDim.x * ROW_WARPS)
         normalize_row<T, CHUNKS, RESIDUAL>(a, row);
@@ -384,6 +387,7 @@ template <class T, int CHUNKS>
 __global__ void __launch_bounds__(ROW_WARPS * 32, blocks_each(CHUNKS))
     norm_rows_backward_kernel(NormBackward<T> a)
 {
+    dev::after_previous();
     Columns<T, CHUNKS> columns;
     columns.clear();
     for (size_t row = (size_t)blockIdx.x * ROW_WARPS + threadIdx.x / 32; row < a.n;

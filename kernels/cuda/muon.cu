@@ -30,6 +30,7 @@ template <int V> DEV void momentum_at(float *m, float *g, size_t i, float scale)
 __global__ void __launch_bounds__(THREADS)
     muon_momentum_kernel(float *m, float *g, size_t n, const sgt_cuda_control *c)
 {
+    dev::after_previous();
     size_t at = (size_t)blockIdx.x * THREADS + threadIdx.x, whole = n / 4,
            rest = whole * 4 + (at - whole);
     if (c->found_inf || c->spike) return;
@@ -57,6 +58,7 @@ template <class T>
 __global__ void __launch_bounds__(THREADS)
     muon_normalize_kernel(T *x, const float *u, const double *partial, sgt_cuda_matrices l)
 {
+    dev::after_previous();
     constexpr int V = PER16<T>;
     DEV_SHARED(double, shared, WARPS);
     size_t at = (size_t)blockIdx.x * THREADS + threadIdx.x, whole = l.n / V,
@@ -120,6 +122,7 @@ template <int V, class T> DEV void step_at(const MuonStep<T> &u, size_t i, size_
 
 template <class T> __global__ void __launch_bounds__(THREADS) muon_update_kernel(MuonStep<T> u)
 {
+    dev::after_previous();
     constexpr int V = PER16<T>;
     size_t at = (size_t)blockIdx.x * THREADS + threadIdx.x, whole = u.l.n / V,
            rest = whole * V + (at - whole), i = at < whole ? at * V : rest;

@@ -13,6 +13,7 @@ enum { THREADS = 256, WARPS = THREADS / 32, NORM_BLOCKS = 512, NORM_LOADS = 4, T
 __global__ void __launch_bounds__(THREADS)
     squares_kernel(double *partial, const float *g, size_t n, size_t apart)
 {
+    dev::after_previous();
     DEV_SHARED(double, shared, WARPS);
     size_t whole = n / 4, stride = (size_t)gridDim.x * THREADS,
            at = (size_t)blockIdx.x * THREADS + threadIdx.x;
@@ -71,6 +72,7 @@ DEV void finish_norm(sgt_cuda_control *c, const Norm &n)
 __global__ void __launch_bounds__(THREADS)
     norm_add_kernel(sgt_cuda_control *c, const double *partial)
 {
+    dev::after_previous();
     DEV_SHARED(double, shared, WARPS);
     double total = all_squares(partial, shared);
     if (threadIdx.x == 0) c->squares += total;
@@ -78,6 +80,7 @@ __global__ void __launch_bounds__(THREADS)
 
 __global__ void __launch_bounds__(32) norm_finish_kernel(sgt_cuda_control *c, Norm n)
 {
+    dev::after_previous();
     if (threadIdx.x == 0) finish_norm(c, n);
 }
 
@@ -98,6 +101,7 @@ void sgt_cuda_grad_finish(sgt_cuda_stream s, sgt_cuda_control *c, float clip, fl
 
 __global__ void __launch_bounds__(32) spikes_kernel(sgt_cuda_control *c, sgt_outliers *o, double z)
 {
+    dev::after_previous();
     if (threadIdx.x > 0 || c->found_inf || !(c->targets > 0) || !isfinite(c->loss)) return;
     c->spike = sgt_outliers_take(o, z, c->loss / c->targets, c->norm);
     c->spikes = o->spikes;
@@ -205,6 +209,7 @@ DEV void update_at(const Update<T> &u, const Rule &rule, size_t i, bool skip)
 // once for all of these groups.
 template <class T, class Rule> __global__ void __launch_bounds__(THREADS) update_kernel(Update<T> u)
 {
+    dev::after_previous();
     const Rule rule(u);
     const bool skip = u.control->found_inf | u.control->spike;
     size_t at = (size_t)blockIdx.x * TURNS * THREADS + threadIdx.x, whole = u.n / 4;
@@ -248,6 +253,7 @@ __global__ void __launch_bounds__(32)
     begin_micro_step_kernel(sgt_cuda_control *c, sgt_cuda_place *place, float micro_scale,
                             uint64_t seed, uint64_t step, uint64_t row)
 {
+    dev::after_previous();
     if (threadIdx.x > 0) return;
     c->micro_scale = micro_scale;
     c->dlogits_scale = micro_scale * c->loss_scale;
@@ -266,6 +272,7 @@ void sgt_cuda_begin_micro_step(sgt_cuda_stream s, sgt_cuda_control *c, sgt_cuda_
 __global__ void __launch_bounds__(32)
     begin_update_kernel(sgt_cuda_control *c, float lr, uint64_t step)
 {
+    dev::after_previous();
     if (threadIdx.x > 0) return;
     c->lr = lr;
     c->step = step - c->skipped;
@@ -280,6 +287,7 @@ void sgt_cuda_begin_update(sgt_cuda_stream s, sgt_cuda_control *c, float lr, uin
 // overflow. The loss scale stays between 1 and 2^24.
 __global__ void __launch_bounds__(32) end_step_kernel(sgt_cuda_control *c)
 {
+    dev::after_previous();
     if (threadIdx.x > 0) return;
     c->last_loss = c->loss;
     c->last_targets = c->targets;

@@ -100,6 +100,12 @@ void sgt_cuda_kernel_launched(sgt_cuda_stream s, const char *kernel, const unsig
  * for their stream, so that an error on the device is attributed to the launch that failed. The
  * setting applies to the entire process, and must be off while a stream captures. */
 void sgt_cuda_sync_kernels(int on);
+/* Turn early launches on (1) or off (0). If they are on, a kernel of ours may start before the
+ * previous kernel of its stream has ended; dev::after_previous then waits for that end. The setting
+ * applies to the entire process. Turn it on only for sm_90, because the code for sm_80 does not
+ * wait. sgt_cuda_launches_early returns the setting. */
+void sgt_cuda_launch_early(int on);
+int sgt_cuda_launches_early(void);
 /* Return a timeout in seconds for work that takes at most `on_a_card` seconds on a GPU. If kernels
  * run on the CPU, as in tests, the timeout is longer. */
 int sgt_cuda_patience(int on_a_card);

@@ -12,6 +12,7 @@ enum { THREADS = 256 };
 
 template <class Op> __global__ void __launch_bounds__(THREADS) each_kernel(Op op, size_t n)
 {
+    dev::after_previous();
     constexpr int V = Op::V;
     size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x, whole = n / V,
            rest = whole * V + (i - whole);
@@ -87,6 +88,7 @@ void sgt_cuda_convert(sgt_cuda_stream s, sgt_cuda_type type, void *out, const fl
 
 __global__ void __launch_bounds__(32) scaled_kernel(sgt_cuda_control *c)
 {
+    dev::after_previous();
     if (threadIdx.x == 0) c->grad_scale = 1;
 }
 
@@ -99,6 +101,7 @@ void sgt_cuda_scale(sgt_cuda_stream s, sgt_cuda_control *c, float *g, size_t n)
 template <class T, int V>
 __global__ void __launch_bounds__(THREADS) add_bias_kernel(T *x, const T *b, int C)
 {
+    dev::after_previous();
     T *row = x + (size_t)blockIdx.x * C;
     for (int c = threadIdx.x * V; c < C; c += THREADS * V) {
         float a[V], bias[V];

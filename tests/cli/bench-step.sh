@@ -119,7 +119,7 @@ run_failure '--parts: needs --device cuda (on a CPU, sgt-train --profile trace.j
     sgt-bench step $cpu --parts
 run_failure '--variant all: needs --device cuda' sgt-bench step $cpu --variant all
 run 2 sgt-bench step $cpu --variant attention-hopper,faster
-stderr_matches "^sgt-bench step: --variant attention-hopper,faster: unknown variant 'faster' \(all, none, default, attention-hopper,head-chunks,bias-room,norm-bias\)"
+stderr_matches "^sgt-bench step: --variant attention-hopper,faster: unknown variant 'faster' \(all, none, default, attention-hopper,head-chunks,bias-room,norm-bias,early-launch\)"
 run_silent sgt-bench step --variants
 check 'a name, a tab, what it does' test "$(grep -cE "^[a-z0-9-]+	[A-Za-z].*[^.]$" .stdout)" -eq "$(wc -l < .stdout)"
 cut -f1 .stdout > variants

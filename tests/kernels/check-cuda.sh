@@ -61,6 +61,17 @@ else
     failed=$((failed + 1))
 fi
 
+# The compiled host run has no kernels that start before the previous one ends (early-launch).
+found=$(awk '/^[^/ ].*__global__|^__global__/ { kernel = FNR; n++ }
+    kernel && /^\{/ { kernel = 0; getline; if ($0 != "    dev::after_previous();") print FILENAME ":" FNR }
+    END { if (!n) print "no kernel" }' kernels/cuda/attention*.cuh kernels/cuda/*.cu)
+if [ -z "$found" ]; then
+    passed=$((passed + 1))
+else
+    echo "kernels that do not begin with dev::after_previous():" $found
+    failed=$((failed + 1))
+fi
+
 schedules=0
 [ "$tier" != torture ] || schedules="0 1 2 3"
 for schedule in $schedules; do run env SGT_HOST_DEVICE="schedule=$schedule" "$B/tests/check-cuda"; done

@@ -2,7 +2,10 @@
  * what lanes and threads exchange, and how numbers are rounded. Plain code computes the results that
  * the headers promise. The cases of the kernels test the other wrappers, such as mma. On a GPU, compiled
  * by nvcc, the same source tests the device versions of the wrappers. */
+#include <vector>
+
 #include "kernels/cuda/hopper.cuh"
+#include "kernels/cuda/runtime.h"
 #include "tests/kernels/host/check-cuda.h"
 
 using namespace dev;
@@ -30,6 +33,32 @@ static void expect(check *t, const char *name, const uint32_t *got, const uint32
             check_fail(t, "%s[%zu] is %08x, not %08x", name, i, got[i], want[i]);
             return;
         }
+}
+
+/* ---- launches ---- */
+
+/* Each thread reads what a thread of another block wrote in the launch before. */
+static __global__ void pass_on_kernel(uint32_t *out, const uint32_t *in, int n)
+{
+    after_previous();
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = in[(i + 300) % n] * 3 + 1;
+}
+
+CUDA_CASE(wrapper_early_launch)
+{
+    enum { LAUNCHES = 20, BLOCKS = 500, N = BLOCKS * 128 };
+    uint32_t *a = words(t, N), *b = cuda_output<uint32_t>(t, N);
+    std::vector<uint32_t> want(a, a + N), from(N);
+    sgt_cuda_launch_early(device_is_hopper());
+    for (int k = 0; k < LAUNCHES; k++) {
+        DEV_LAUNCH(pass_on_kernel, dim3(BLOCKS), dim3(128), 0, 0, k % 2 ? a : b, k % 2 ? b : a, N);
+        from = want;
+        for (int i = 0; i < N; i++) want[i] = from[(i + 300) % N] * 3 + 1;
+    }
+    sgt_cuda_launch_early(0);
+    cuda_sync(t);
+    expect(t, "word", a, want.data(), N);
 }
 
 /* ---- shuffles, ballots, sums ---- */

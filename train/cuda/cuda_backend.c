@@ -424,6 +424,8 @@ int sgt_cuda_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_e
     int rc = sgt_cuda_decide(c, o, err);
     sgt_cuda_sync_kernels(o->sync_kernels);
     if (rc == SGT_OK) rc = open_device(c, err);
+    /* kernels wait for the kernel before them only in their form for sm_90 */
+    sgt_cuda_launch_early(c->plan.variants & SGT_VARIANT_EARLY_LAUNCH && c->device.major == 9);
     if (rc == SGT_OK) rc = sgt_cuda_trace_open(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_choose_attention(c, err);
     if (rc == SGT_OK) rc = open_streams(c, err);

@@ -50,20 +50,22 @@ void *device_address(void *p)
 
 static decltype(&cuKernelGetParamInfo) parameter;
 
-extern "C" cudaError_t __real___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block,
-                                                 void **args, size_t smem, cudaStream_t stream);
+extern "C" cudaError_t __real_cudaLaunchKernelExC(const cudaLaunchConfig_t *how, const void *kernel,
+                                                  void **args);
 
-/* Launch a kernel. nvcc's stub for the kernel calls this. The driver reports the sizes of the
- * arguments. */
-extern "C" cudaError_t __wrap___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block,
-                                                 void **args, size_t smem, cudaStream_t stream)
+/* Launch a kernel for dev::launch. The driver reports the sizes of the arguments. */
+extern "C" cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *how, const void *kernel,
+                                                  void **args)
 {
     /* memory for the arguments of a launch, at most 4096 bytes */
     alignas(128) static unsigned char copies[4096];
     std::vector<void *> there;
     size_t at, size;
-    if ((refused = mirror_push())) return cudaErrorUnknown; /* nvcc's stub ignores the result */
-    for (size_t i = 0; parameter((CUkernel)kernel, i, &at, &size) == CUDA_SUCCESS; i++) {
+    cudaKernel_t known;
+    if ((refused = mirror_push())) return cudaErrorUnknown; /* dev::launch ignores the result */
+    cudaError_t error = cudaGetKernel(&known, kernel);
+    if (error != cudaSuccess) return error;
+    for (size_t i = 0; parameter((CUkernel)known, i, &at, &size) == CUDA_SUCCESS; i++) {
         if (at + size > sizeof copies) {
             refused = "a launch with more than 4096 bytes of arguments";
             return cudaErrorInvalidValue;
@@ -72,7 +74,7 @@ extern "C" cudaError_t __wrap___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid,
         mirror_translate(copies + at, size);
         there.push_back(copies + at);
     }
-    return __real___cudaLaunchKernel(kernel, grid, block, there.data(), smem, stream);
+    return __real_cudaLaunchKernelExC(how, kernel, there.data());
 }
 
 static const char *find_parameter()
