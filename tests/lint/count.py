@@ -13,12 +13,12 @@ import sys
 BUDGET = {
     "tokenize": 13088,
     "loader": 7033,
-    "train": 13332,
-    "kernels": 10097,
+    "train": 13334,
+    "kernels": 10163,
     "tools": 13503,
-    "tests": 41411,
+    "tests": 41447,
     "manuals": 1760,
-    "pages": 1329,
+    "pages": 1333,
 }
 HEADERS = {"loader/sgt_loader.h": 300, "tokenize/sgt_tokenize.h": 220}  # lines of public headers
 DATA = set(
