@@ -6,13 +6,13 @@ D=$ROOT/tests/data/vocab
 check "GPT-2's merges are the published file" \
     grep -qF "$(sha256sum < "$ROOT/tokenize/vocab/gpt2.bpe" | cut -d ' ' -f 1)" "$ROOT/tokenize/vocab/gpt2.md"
 
-# ids_are FILE OPTION...: tokenize text.txt, compare its ids, without the first end of text, with
-# those in FILE, and decode them
+# ids_are FILE OPTION...: tokenize text.txt, or the file $text, compare its ids, without the first end
+# of text, with those in FILE, and decode them to text.txt
 ids_are() {
     expected=$1
     shift
     rm -rf out
-    run 0 sgt-tokenize --quiet "$@" "$D/text.txt" out
+    run 0 sgt-tokenize --quiet "$@" "${text:-$D/text.txt}" out
     tail -c +1027 out/train_000000.bin > ids
     same ids "$expected"
     run_same "$D/text.txt" sgt-inspect --decode 1:100000 out
@@ -219,20 +219,20 @@ faulty hf model 's/"type": "BPE"/"type": "Unigram"/' ': its model is Unigram, no
 faulty hf fallback 's/"byte_fallback": false/"byte_fallback": true/' ': is not byte-level: it sets byte_fallback'
 faulty hf suffix 's/"end_of_word_suffix": null/"end_of_word_suffix": "<\/w>"/' ': is not byte-level: it sets end_of_word_suffix'
 faulty hf dropout 's/"dropout": null/"dropout": 0.1/' ': its model uses dropout'
-# An added token that is not special is refused, unless it is a marker. Ids between added tokens are
-# unused.
-tool='{ "id": 702, "content": "<tool_call>", "special": false },'
-hf special "s/\"added_tokens\": \[/&$(echo "$tool" | sed 's/[<>]/ /g')/"
-refused 'special.json: added_tokens: token 702 ( tool_call ) is not special, and sgt does not search text for such '\
-'tokens before merging' special.json
-hf marker "s/\"added_tokens\": \[/&$tool/"
-ids_are "$D/hf-o200k.ids" --vocab marker.json
-run_notes 'sgt-tokenize: marker.json: <tool_call> in text is tokenized as ordinary text, not as the token of that '\
-'name (the file does not mark it as special)' sgt-tokenize --vocab marker.json "$ROOT/tests/data/vocab/text.txt" told
+# Like Qwen's file: NFC, merges as strings, a token that no merges lead to, and special tokens only
+# among the added ones. One that is not called special is refused, unless it is a marker. Ids between
+# added tokens are unused.
+sed 's/é/e\xcc\x81/g; s/한/\xe1\x84\x92\xe1\x85\xa1\xe1\x86\xab/g' "$D/text.txt" > nfd.txt
+text=nfd.txt ids_are "$D/hf-qwen.ids" --vocab "$D/qwen.json"
 check 'three ids more' [ "$(od -An -td4 -j16 -N4 out/train_000000.bin | tr -d ' ')" = 703 ]
 grep -o '"id":70[0-9],"content":"[^"]*"' out/tokenizer.json | cut -c6- | tr '\n' ' ' > listed
-check 'their names' [ "$(cat listed)" = '700,"content":"<|unused_700|>" 701,"content":"<|unused_701|>" '\
+check 'their names' [ "$(cat listed)" = '700,"content":"<|endoftext|>" 701,"content":"<|unused_701|>" '\
 '702,"content":"<tool_call>" ' ]
+run_notes 'sgt-tokenize: qwen.json: <tool_call> in text is tokenized as ordinary text, not as the token of that '\
+'name (the file does not mark it as special)' sgt-tokenize --vocab "$D/qwen.json" in.txt told
+sed 's/<tool_call>/ tool_call /' "$D/qwen.json" > special.json
+refused 'special.json: added_tokens: token 702 ( tool_call ) is not special, and sgt does not search text for such '\
+'tokens before merging' special.json
 faulty hf two 's/"<|endoftext|>": 0,/"<|endoftext|>": 700,/' ': token <|endoftext|> has two ids, 700 and 0'
 hf regex 's/"Regex": "/&(/'
 refused "regex.json: its pattern is unknown to sgt (pass it with --pattern, by a name such as cl100k or "\

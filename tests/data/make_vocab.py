@@ -5,14 +5,19 @@ numpy from PyPI.
 trained/        a vocabulary of 700 tokens that Hugging Face's BPE trainer makes from text.txt with
                 GPT-2's rule: merges.txt and vocab.json, as its model.save writes them
 o200k/          the same with o200k's pattern: tokenizer.json
+qwen.json       a tokenizer.json like Qwen's: the text is normalized to NFC, merges are strings, no
+                merges lead to the last token (ignore_merges is false), and special tokens are only
+                among the added tokens, of which <tool_call> is not called special
 ranks.tiktoken  the tokens of trained/ without the end of text, with ranks from 0
-*.ids           text.txt as little-endian 16-bit ids. hf.ids and hf-o200k.ids: from tokenizers with
-                the two vocabularies; the others: from tiktoken's Encoding of ranks.tiktoken with
-                the patterns of PATTERNS
+*.ids           text.txt as little-endian 16-bit ids. hf.ids, hf-o200k.ids and hf-qwen.ids: from
+                tokenizers with these vocabularies, the last from the text in NFD; the others: from
+                tiktoken's Encoding of ranks.tiktoken with the patterns of PATTERNS
 
 Made with tokenizers 0.23.3 and tiktoken 0.14.0. Not part of the build."""
 import base64
+import json
 import os
+import unicodedata
 
 import numpy as np
 import tiktoken
@@ -27,7 +32,14 @@ O200K = "|".join([
     r"\p{N}{1,3}", r" ?[^\s\p{L}\p{N}]+[\r\n/]*", r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"])
 CL100K = (r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|"
           r"\s+(?!\S)|\s")
+QWEN = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|"
+        r"\s+")
 PATTERNS = {"r50k": openai_public.r50k_pat_str, "cl100k": CL100K, "o200k": O200K}
+
+
+def by_regex(pattern):
+    return pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated"),
+                                    pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
 
 
 def train(pre_tokenizer, text, size):
@@ -38,6 +50,26 @@ def train(pre_tokenizer, text, size):
         vocab_size=size, special_tokens=[EOT], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False))
     return t
+
+
+def put_qwen(text):
+    about = json.loads(train(by_regex(QWEN), text, 700).to_str())
+    model, eot = about["model"], about["added_tokens"][0]
+    tokens = sorted(model["vocab"], key=model["vocab"].get)[1:] + ["Ġfiles"]
+    model["vocab"] = {t: i for i, t in enumerate(tokens)}
+    model["merges"] = list(map(" ".join, model["merges"])) + ["Ġfile s"]
+    about["normalizer"] = {"type": "NFC"}
+    about["added_tokens"] = [{**eot, "id": 700}, {**eot, "id": 702, "content": "<tool_call>", "special": False}]
+    of = {}
+    for ignored in True, False:
+        model["ignore_merges"] = ignored
+        qwen = Tokenizer.from_str(json.dumps(about))
+        qwen.encode_special_tokens = True
+        of[ignored] = qwen.encode(unicodedata.normalize("NFD", text), add_special_tokens=False).ids
+    assert 699 in of[True] and 699 not in of[False]
+    put("hf-qwen.ids", of[False])
+    with open(os.path.join(HERE, "qwen.json"), "w", encoding="utf-8") as f:
+        json.dump(about, f, ensure_ascii=False, separators=(",", ":"))
 
 
 def put(name, ids):
@@ -57,12 +89,12 @@ def main():
     gpt2.encode_special_tokens = True
     put("hf.ids", gpt2.encode(text, add_special_tokens=False).ids)
 
-    o200k = train(pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(O200K), "isolated"),
-                                           pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]),
-                  text, 700)
+    o200k = train(by_regex(O200K), text, 700)
     o200k.save(os.path.join(HERE, "o200k", "tokenizer.json"))
     o200k.encode_special_tokens = True
     put("hf-o200k.ids", o200k.encode(text, add_special_tokens=False).ids)
+
+    put_qwen(text)
 
     back = {c: b for b, c in bytes_to_unicode().items()}
     tokens = sorted(((i, t) for t, i in gpt2.get_vocab().items() if t != EOT))
