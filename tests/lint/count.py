@@ -16,9 +16,9 @@ BUDGET = {
     "train": 13334,
     "kernels": 10163,
     "tools": 13503,
-    "tests": 41447,
+    "tests": 41446,
     "manuals": 1760,
-    "pages": 1333,
+    "pages": 1342,
 }
 HEADERS = {"loader/sgt_loader.h": 300, "tokenize/sgt_tokenize.h": 220}  # lines of public headers
 DATA = set(
