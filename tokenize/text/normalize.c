@@ -1,7 +1,7 @@
-/* normalize.c: converts text to Unicode's normal forms, using the tables of utf8proc. utf8proc's
- * own function for complete texts is not used: it sorts combining marks by swapping neighbours,
- * which takes quadratic time for long runs of marks, and it needs four bytes of memory per byte of
- * text. */
+/* normalize.c: converts text to the Unicode normal forms NFC and NFKC, using utf8proc. The function
+ * utf8proc_map, which converts an entire text, is not used for two reasons: it sorts combining
+ * marks by swapping neighbours, which takes quadratic time for a long run of marks, and it needs
+ * four bytes of memory per byte of text. */
 #include "tokenize/text/normalize.h"
 
 #include <stdlib.h>
@@ -15,10 +15,11 @@ typedef struct range {
     uint32_t from, to;
 } range;
 
-/* Ranges of characters before which text can be cut, so that the text on either side can be
- * normalized by itself. The decomposition of each of these characters begins with a starter (a
- * character of combining class 0) that never composes with a preceding character. The ranges
- * include most non-ASCII scripts, and emoji. (A test compares them with utf8proc's tables.) */
+/* Ranges of characters before which text can be cut, so that the text before the cut and the text
+ * after it can be normalized separately. The decomposition of each of these characters begins with
+ * a starter (a character of combining class 0) that never composes with a preceding character. The
+ * ranges include most non-ASCII scripts, and emoji. (A test compares them with utf8proc's
+ * tables.) */
 static const range boundaries[] = {
     {0x00C0, 0x017F}, {0x0391, 0x03A1}, {0x03A3, 0x03CE}, {0x0400, 0x0481}, {0x0531, 0x0556},
     {0x0561, 0x0586}, {0x05D0, 0x05EA}, {0x0621, 0x064A}, {0x0904, 0x0939}, {0x0E01, 0x0E2E},
@@ -105,8 +106,9 @@ static void sort_marks(int32_t *p, int32_t *other, size_t n)
     memcpy(p, other, n * sizeof *p);
 }
 
-/* Finish the current extent, a section of text that is normalized by itself: put the n decomposed
- * code points in z->points into canonical order, compose them, and append the result to z->text. */
+/* Finish the current extent (a section of text that is normalized by itself): put the z->count
+ * decomposed code points in z->points into canonical order, compose them, and append the result to
+ * z->text. */
 static int end_extent(sgt_normalizer *z, sgt_error *err)
 {
     int32_t *p = z->points;
@@ -123,16 +125,17 @@ static int end_extent(sgt_normalizer *z, sgt_error *err)
     return rc;
 }
 
-/* Return 1 if a section of text that is normalized by itself (an extent) ends before character cp,
- * else 0. */
+/* Return 1 if an extent (a section of text that is normalized by itself) ends before character cp,
+ * otherwise 0. */
 static int ends_extent(uint32_t cp)
 {
     return cp == SGT_UTF8_ILL_FORMED || sgt_normalize_boundary(cp);
 }
 
-/* Normalize the extent that begins at s (a section of text that is normalized by itself), append
- * the result to z->text, and return the length of the extent in bytes. The extent has at least one
- * character, and ends before the next character for which ends_extent returns 1. */
+/* Normalize the extent (a section of text that is normalized by itself) at the start of the n bytes
+ * at s, append the result to z->text, and return the extent's length in bytes. The extent consists
+ * of the first character and the characters after it up to, but not including, the first for which
+ * ends_extent returns 1. Store 0 or a negative SGT_E* in *rc. */
 static size_t append_extent(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, size_t n,
                             int *rc, sgt_error *err)
 {
@@ -165,8 +168,8 @@ int sgt_normalize_text(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, 
     if (at == n || form == SGT_NORMALIZE_NONE || form == SGT_NORMALIZE_AS_VOCAB) return SGT_OK;
     z->used = z->count = 0;
     for (size_t from = 0; from < n && !rc; at = sgt_utf8_ascii(s + from, n - from) + from) {
-        /* Copy ASCII characters unchanged, except the last one before a non-ASCII character. That
-         * one may combine with the non-ASCII character, so it begins the next extent. */
+        /* Copy ASCII characters unchanged, except the last one before a non-ASCII character. It may
+         * combine with the non-ASCII character, so the two are normalized together. */
         size_t copy = at > from && at < n ? at - 1 : at;
         rc = append(z, s + from, copy - from, err);
         from = copy;

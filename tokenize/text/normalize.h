@@ -15,8 +15,8 @@
 
 #include "tokenize/sgt_tokenize.h"
 
-/* Buffers for normalizing, which can be used for many texts. Initialize them to zeros. Only one
- * thread at a time may use an sgt_normalizer. */
+/* Buffers for sgt_normalize_text, which can be reused for any number of texts. The caller sets all
+ * fields to 0 first. Only one thread at a time may use an sgt_normalizer. */
 typedef struct sgt_normalizer {
     uint8_t *text;
     size_t used, room;
@@ -28,9 +28,9 @@ typedef struct sgt_normalizer {
 
 void sgt_normalizer_free(sgt_normalizer *z);
 
-/* Convert the n bytes at s to the normal form `form`. If the result equals the input, *out can be
- * set to s; otherwise, *out is set to a buffer of z, valid until the next call. Set *out_n to the
- * number of bytes at *out. Return 0 or SGT_ENOMEM. */
+/* Convert the n bytes at s to the normal form `form`. Set *out to the result, and *out_n to its
+ * length in bytes. *out is either s (only possible if the result equals the input), or a buffer of
+ * z, which is valid until the next call. Return 0 or SGT_ENOMEM. */
 int sgt_normalize_text(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, size_t n,
                        const uint8_t **out, size_t *out_n, sgt_error *err);
 

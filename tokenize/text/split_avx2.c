@@ -1,5 +1,5 @@
-/* split_avx2.c: implements the split rules with AVX2. A block of 64 bytes is two vectors of 32
- * bytes, whose masks are combined into one. */
+/* split_avx2.c: implements sgt_split, which splits text into pre-tokens, with AVX2. A block of 64
+ * bytes takes two vectors of 32 bytes. Their 32-bit masks are combined into a 64-bit mask. */
 #include "tokenize/text/split_blocks.h"
 
 #if defined(__x86_64__)
@@ -57,8 +57,8 @@ SPLIT_INLINE uint64_t equal(bytes64 v, int x)
         (bytes64){_mm256_cmpeq_epi8(v.low, BYTES(x)), _mm256_cmpeq_epi8(v.high, BYTES(x))});
 }
 
-/* Return the mask of the bytes from `from` to from + count - 1. The values are first shifted so
- * that the range begins at -128, because AVX2 compares only signed bytes. */
+/* Return the mask of the bytes of v between `from` and `from + count - 1`. First add a constant to
+ * each byte, so that `from` becomes -128, because AVX2 can only compare signed bytes. */
 SPLIT_INLINE uint64_t within(bytes64 v, int from, int count)
 {
     __m256i down = BYTES(0x80 - from), end = BYTES(-128 + count);
@@ -78,7 +78,8 @@ SPLIT_INLINE uint64_t has(bytes64 v, bytes64 bit)
 SPLIT_INLINE void flatten(uint32_t *ends, uint64_t starts, uint32_t base)
 {
     size_t count = (size_t)__builtin_popcountll(starts);
-    /* store the ends in groups of eight, which makes the loop's exit easier to predict */
+    /* Store eight ends per iteration, even if fewer are left. The number of iterations then varies
+     * less, so that the CPU predicts the end of the loop better. */
     for (size_t done = 0; done < count; done += 8)
         for (size_t i = 0; i < 8; i++) {
             ends[done + i] = base + (uint32_t)_tzcnt_u64(starts);

@@ -1,6 +1,7 @@
-/* split_neon.c: splits text with NEON, on aarch64, where every CPU has it. A block is four vectors
- * of 16 bytes; vector k has the block's bytes k, k + 4, k + 8 and so on. In this order, a few
- * shifts turn the results of a comparison into the mask of a block. */
+/* split_neon.c: implements sgt_split, which splits text into pre-tokens, with NEON, which every
+ * aarch64 CPU has. A block of 64 bytes takes four vectors of 16 bytes. Vector k contains the bytes
+ * k, k + 4, k + 8 and so on of the block. With this order, a few shifts suffice to convert the
+ * result of a vector comparison to a 64-bit mask. */
 #include "tokenize/text/split_blocks.h"
 
 #if defined(__aarch64__)
@@ -8,7 +9,7 @@
 
 typedef uint8x16x4_t bytes64;
 
-/* Apply f to each vector of a and the corresponding vector of b. */
+/* Apply the function f to each of the four vectors of a and the corresponding vector of b. */
 #define EACH(f, a, b)                                                                            \
     ((bytes64){{f((a).val[0], (b).val[0]), f((a).val[1], (b).val[1]), f((a).val[2], (b).val[2]), \
                 f((a).val[3], (b).val[3])}})
@@ -32,9 +33,9 @@ SPLIT_INLINE bytes64 twice(bytes64 v) { return EACH(vaddq_u8, v, v); }
 
 SPLIT_INLINE uint64_t top_bits(bytes64 v)
 {
-    /* In each byte of `bits`, the upper four bits are the mask bits of four consecutive bytes of
-     * the block. Copy them to the lower four bits, so that one narrowing shift can join the mask
-     * bits of two adjacent bytes. */
+    /* The upper four bits of each byte of `bits` are the top bits of four consecutive bytes of the
+     * block. Copy them to the lower four bits of the same byte. Then, one narrowing shift can pack
+     * the four bits of each byte, so that the 16 bytes become a mask of 64 bits. */
     const uint8x16_t low = vsriq_n_u8(v.val[1], v.val[0], 1),
                      high = vsriq_n_u8(v.val[3], v.val[2], 1), bits = vsriq_n_u8(high, low, 2);
     const uint16x8_t pairs = vreinterpretq_u16_u8(vsriq_n_u8(bits, bits, 4));

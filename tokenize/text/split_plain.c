@@ -1,17 +1,19 @@
-/* split_plain.c: implements the split rules in plain C, for any 64-bit machine. It handles eight
- * bytes at a time in a 64-bit word, with a flag in the top bit of each byte. */
+/* split_plain.c: implements sgt_split, which splits text into pre-tokens, in plain C, for any
+ * 64-bit CPU. The code classifies eight bytes at a time in a 64-bit word. The result has a flag in
+ * the top bit of each byte. */
 #include "tokenize/text/split_blocks.h"
 #include "tokenize/text/utf8.h"
 
-/* Gather the top bits of the eight bytes of w: bit i of the result is the top bit of byte i. The
- * multiplication moves each bit to its position in the top byte. */
+/* Return the top bits of the eight bytes of w: bit i of the result is the top bit of byte i. The
+ * multiplication moves these eight bits to adjacent positions in the top byte of the product. */
 SPLIT_INLINE uint64_t top_bits(uint64_t w)
 {
     return ((w >> 7) & WORD_OF(1)) * 0x0102040810204080u >> 56;
 }
 
-/* Classify the non-ASCII characters one by one. Bytes at the start of the block that continue a
- * character of the previous block look ill-formed here; their class comes from `in`. */
+/* Implement split_level.classify_wide: classify the non-ASCII characters one at a time. The class
+ * bits of bytes at the start of the block that belong to a character of the previous block come
+ * from in[], because such bytes look ill-formed here. */
 static void classify_wide(const uint8_t *p, uint64_t in[2], split_block *b)
 {
     uint64_t low = in[0], high = in[1], left = b->wide;

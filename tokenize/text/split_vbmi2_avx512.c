@@ -1,5 +1,5 @@
-/* split_vbmi2_avx512.c: implements the split rules with AVX-512. It uses VBMI for look-ups in
- * tables of 128 bytes, and VBMI2 to compress vectors. */
+/* split_vbmi2_avx512.c: implements sgt_split, which splits text into pre-tokens, with AVX-512. The
+ * code uses VBMI for look-ups in tables of 128 bytes, and VBMI2 to compress vectors of bytes. */
 #include "tokenize/text/split_blocks.h"
 
 #if defined(__x86_64__)
@@ -20,7 +20,8 @@ SPLIT_INLINE bytes64 look_up(bytes64 t, bytes64 index) { return _mm512_shuffle_e
 
 SPLIT_INLINE bytes64 with(bytes64 v, int x) { return _mm512_and_si512(v, BYTES(x)); }
 
-/* this is a macro because compilers disagree about the signedness of the shift count */
+/* a macro, not a function, because the shift count of _mm512_srli_epi16 has a signed type in some
+ * compilers and an unsigned type in others */
 #define halved(v, n) _mm512_srli_epi16(v, n)
 
 SPLIT_INLINE bytes64 twice(bytes64 v) { return _mm512_add_epi8(v, v); }
@@ -36,7 +37,8 @@ SPLIT_INLINE uint64_t within(bytes64 v, int from, int count)
 
 SPLIT_INLINE uint64_t has(bytes64 v, bytes64 bit) { return _mm512_test_epi8_mask(v, bit); }
 
-/* For each byte i of `index`, return bytes[i] from a table of 256 bytes. */
+/* Return a vector that contains, for each byte i of `index`, the element bytes[i] of a table of 256
+ * bytes. */
 SPLIT_INLINE __m512i look_up_256(const uint8_t *bytes, __m512i index)
 {
     __m512i low =
@@ -46,14 +48,15 @@ SPLIT_INLINE __m512i look_up_256(const uint8_t *bytes, __m512i index)
     return _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), low, high);
 }
 
-/* Return the bits of a where `mask` has ones, and the bits of b where it has zeros. */
+/* Return the bits of a at the positions where `mask` has ones, and the bits of b where `mask` has
+ * zeros. */
 SPLIT_INLINE __m512i select_bits(__m512i mask, __m512i a, __m512i b)
 {
     return _mm512_ternarylogic_epi64(mask, a, b, 0xCA);
 }
 
-/* Classify the two-byte characters. There are only 1,920 of them, so two tables with one bit per
- * code point suffice: one for letters, one for the rest. */
+/* Classify the two-byte characters. There are only 1,920 such characters, so two small tables with
+ * one bit per code point suffice: one for letters, and one for numbers and white space. */
 SPLIT_INLINE void look_two(const uint8_t *p, uint64_t valid, const bytes64 v[4],
                            first_classes *found)
 {
@@ -67,7 +70,7 @@ SPLIT_INLINE void look_two(const uint8_t *p, uint64_t valid, const bytes64 v[4],
     found->low |=
         _mm512_mask_test_epi8_mask(valid, look_up_256(sgt_unicode_two_letter, index), bit);
     found->high |= rest;
-    if (rest) { /* `rest` marks numbers, and the white-space characters U+0085 and U+00A0 */
+    if (rest) { /* mask of numbers and of the white-space characters U+0085 and U+00A0 */
         uint64_t c2 = _mm512_mask_cmpeq_epi8_mask(rest, v[0], BYTES(0xC2));
         found->low |= _mm512_mask_cmpeq_epi8_mask(c2, v[1], BYTES(0x85)) |
                       _mm512_mask_cmpeq_epi8_mask(c2, v[1], BYTES(0xA0));
@@ -76,8 +79,8 @@ SPLIT_INLINE void look_two(const uint8_t *p, uint64_t valid, const bytes64 v[4],
 
 #include "tokenize/text/split_vectors.inc.h"
 
-/* Values in the table for ASCII: an sgt_class in the top two bits, and below it flags for U+0020
- * (BLANK) and ' (QUOTE). */
+/* Values in the table of ASCII characters below: an sgt_class in the top two bits, and two flags in
+ * the bits below, which are set for U+0020 (BLANK) and for ' (QUOTE). */
 enum {
     LETTER = SGT_CLASS_LETTER << 6,
     NUMBER = SGT_CLASS_NUMBER << 6,

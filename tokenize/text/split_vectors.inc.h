@@ -1,22 +1,25 @@
-/* split_vectors.inc.h: code shared by the levels of split_blocks.h that have vectors.
+/* split_vectors.inc.h: code shared by the instruction sets with vectors that split_blocks.h uses
+ * (AVX2, AVX-512, NEON). A mask has one bit for each byte of a block of 64 bytes.
  *
- * Before including this file, a level defines the type bytes64 (the 64 bytes of a block) and these
- * functions:
+ * The file of an instruction set includes this file after it has defined the type bytes64, a vector
+ * of 64 bytes, and these functions:
  *     load(p)                the 64 bytes at p
- *     table(p)               the 16 bytes at p, repeated
- *     look_up(table, index)  the byte of `table` at each index; indices are below 16
- *     with(v, x)             the bits of v that are set in x
- *     halved(v, n)           each byte shifted right by n; may move in bits of the next byte
- *     twice(v)               each byte times two
- *     top_bits(v)            mask of the bytes whose top bit is set
- *     equal(v, x)            mask of the bytes that equal x
- *     within(v, from, count) mask of the unsigned bytes from ... from + count - 1
- *     has(v, bit)            mask of the bytes in which the one bit of `bit`'s byte is set
- *     look_two(p, valid, v, found)   classifies the two-byte characters and adds their classes to
- *                            *found. p: the block; valid: mask of the characters' first bytes;
- *                            v[i]: the 64 bytes that begin i bytes after the start of the block
+ *     table(p)               the 16 bytes at p, four times
+ *     look_up(table, index)  for each byte of `index`, the byte of `table` with that index, 0 to 15
+ *     with(v, x)             each byte of v ANDed with x
+ *     halved(v, n)           each byte of v shifted right by n; the bits shifted in are undefined
+ *     twice(v)               each byte of v times two
+ *     top_bits(v)            mask of the bytes of v whose top bit is set
+ *     equal(v, x)            mask of the bytes of v that equal x
+ *     within(v, from, count) mask of the bytes of v between `from` and `from + count - 1`, unsigned
+ *     has(v, bit)            mask of the bytes of v that have the one bit set that is set in the
+ *                            same byte of `bit`
+ *     look_two(p, valid, v, found)   classify the two-byte characters and add their classes to
+ *                            *found. p: address of the block; valid: mask of the characters' first
+ *                            bytes; v[i]: the 64 bytes at p + i
  *
- * After including this file, the level defines classify, unless it uses classify_ranges. */
+ * After including this file, it defines classify (see split_level), unless it uses
+ * classify_ranges. */
 
 SPLIT_INLINE void classify_ranges(const uint8_t *p, split_block *b)
 {
@@ -29,13 +32,13 @@ SPLIT_INLINE void classify_ranges(const uint8_t *p, split_block *b)
     b->wide = top_bits(v);
 }
 
-/* Where a character's class is stored in its group, for each byte of a block that may be a
- * character's last byte. A group is 64 characters that differ only in their last byte. Its classes
- * take 16 bytes, two bits per class. The last byte alone determines the position in these 16
- * bytes. */
+/* Position of a character's class in a table of classes, as determined by the last byte of the
+ * character's UTF-8 encoding. A group is the 64 characters that differ only in this last byte. A
+ * group's classes take 16 bytes, two bits per class. The fields have such a position for each byte
+ * of a block; it is meaningful only if that byte is the last of a character. */
 typedef struct last_bytes {
-    /* index: which of the group's 16 bytes holds the class; low: mask of the class's low bit in
-     * that byte */
+    /* index: which of the group's 16 bytes contains the class; low: byte in which only the class's
+     * low bit is set */
     bytes64 index, low;
 } last_bytes;
 
@@ -45,9 +48,10 @@ SPLIT_INLINE last_bytes last_of(bytes64 v)
     return (last_bytes){with(halved(v, 2), 15), look_up(table(lows), with(v, 3))};
 }
 
-/* Add the classes of a group's characters to *found. A group is 64 characters that differ only in
- * their last byte. classes: the group's 16 bytes of classes; same: mask of the first bytes of the
- * block's characters that belong to the group. */
+/* Add the classes of the block's characters that belong to one group to *found. A group is the 64
+ * characters that differ only in the last byte of their UTF-8 encoding. classes: the group's table
+ * of classes, 16 bytes. last: positions in this table. same: mask of the first bytes of the
+ * characters. */
 SPLIT_INLINE void add_classes(const uint8_t *classes, last_bytes last, uint64_t same,
                               first_classes *found)
 {
@@ -56,9 +60,10 @@ SPLIT_INLINE void add_classes(const uint8_t *classes, last_bytes last, uint64_t 
     found->high |= same & has(t, twice(last.low));
 }
 
-/* Look up the classes of non-ASCII characters, one group after another: 64 characters that differ
- * only in their last byte. A block rarely has more than a few groups. r: mask of the characters'
- * first bytes; more: number of bytes after the first byte, the same for all these characters. */
+/* Look up the classes of those non-ASCII characters in the block at p whose first bytes are in the
+ * mask r, and add them to *found. All these characters have the same number of bytes, `more` bytes
+ * after the first. Each iteration of the loop looks up one group: the characters that differ only
+ * in their last byte. A block rarely has more than a few groups. */
 SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const bytes64 v[4], int more,
                                  first_classes *found)
 {
@@ -82,13 +87,13 @@ SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const bytes64 v[4
     }
 }
 
-/* Return the mask of the three-byte characters that are letters whatever their third byte is. This
- * finds most Chinese and Korean characters without looking up many groups of 64 (look_up_groups).
+/* Return the mask of the three-byte characters whose first two bytes already show that they are
+ * letters. This finds most Chinese and Korean characters without many table look-ups
+ * (look_up_groups).
  *
- * A first byte stands for 4,096 code points, which bits 3 to 5 of the second byte divide into
- * eighths of 512. The table is indexed by the low four bits of the first byte. An entry has one bit
- * per eighth: 1 if all 512 code points are letters. tests/tokenize checks the table against the
- * classes. */
+ * The characters with the same first byte are 4,096 code points, which bits 3 to 5 of the second
+ * byte divide into eighths of 512 code points. The table `eighths` is indexed by the low four bits
+ * of the first byte. Each entry has one bit per eighth: 1 if all 512 code points are letters. */
 SPLIT_INLINE uint64_t all_letters(bytes64 first, bytes64 second)
 {
     static const uint8_t eighths[16] = {0,    0,    0,    0xFC, 0xBF, 0xFF, 0xFF, 0xFF,
@@ -98,11 +103,11 @@ SPLIT_INLINE uint64_t all_letters(bytes64 first, bytes64 second)
                look_up(table(bits), with(halved(second, 3), 7)));
 }
 
-/* Set one bit of the class (the low or the high bit) for all bytes of each character. Return the
- * mask of the next block's bytes that belong to a character of this block and need the bit.
+/* Extend one bit of each non-ASCII character's class from the character's first byte to all its
+ * bytes, and add these bytes to the mask *class. Return the mask of the bytes in the next block to
+ * which characters of this block extend that have the bit.
  *
- * *class: mask to add the bytes to
- * first: mask of the first bytes of the characters whose class has this bit
+ * first: mask of the first bytes of the characters whose class has this bit set
  * three: mask of the first bytes of 3-byte and 4-byte characters
  * four: mask of the first bytes of 4-byte characters
  * in: result of this function for the previous block */
@@ -115,8 +120,9 @@ SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, ui
     return first >> 63 | three >> 62 | four >> 61;
 }
 
-/* Classify the non-ASCII characters. A first byte followed by the required continuation bytes is a
- * character; all other bytes are ill-formed. */
+/* Implement split_level.classify_wide, which classifies non-ASCII characters. A first byte followed
+ * by the continuation bytes that it requires begins a character. Bytes outside such characters are
+ * ill-formed, and keep class "other", which is 0. */
 static __attribute__((noinline)) void classify_wide(const uint8_t *p, uint64_t in[2],
                                                     split_block *b)
 {
