@@ -1,5 +1,5 @@
-/* tokenizer_json.c: writes a vocabulary as a tokenizer.json, which Hugging Face's tokenizers and
- * transformers load, and in the older format, the two files vocab.json and merges.txt. */
+/* tokenizer_json.c: writes a vocabulary as tokenizer.json, a format that Hugging Face's tokenizers
+ * and transformers libraries load, and as vocab.json and merges.txt, the older format. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,15 +7,15 @@
 #include "loader/base/file.h"
 #include "tokenize/vocab/vocab_file.h"
 
-/* A byte as JSON strings show it: the byte's character in the byte alphabet (vocab.h), with a
- * backslash before it if the character is \ or ". */
+/* Text of one byte of a token in a JSON string: the character that stands for the byte in GPT-2's
+ * byte alphabet (vocab.h), after a backslash if this character is \ or ". */
 typedef struct spelling {
     char text[3];
     uint8_t n;
 } spelling;
 
-/* The JSON text of a token that put_vocab has written into the output buffer, and its length in
- * bytes. */
+/* Text of a token in a JSON string, at the place in the output buffer where put_vocab wrote it. n:
+ * length of the text in bytes. */
 typedef struct written {
     const char *s;
     size_t n;
@@ -24,21 +24,21 @@ typedef struct written {
 typedef struct writer {
     spelling spellings[256];
     const sgt_vocab *v;
-    /* text: output buffer, large enough for any of the files (room_of); to: position of the next
-     * byte */
+    /* text: output buffer, large enough for any of the files (room_of). to: address in the buffer
+     * at which the next byte is written. */
     char *text, *to;
-    written *tokens; /* tokens[id]: JSON text of the token with this public id */
+    written *tokens; /* array indexed by public id: JSON text of each token */
 } writer;
 
 #define FRAME 2048 /* maximum size in bytes of an output file without its tokens and split rule */
-/* Maximum number of bytes that a token adds to the file, without the bytes of its text: quotes,
- * ids, names and punctuation in the list of tokens, the list of added tokens and the list of merges
- * together. */
+/* Maximum number of bytes that a token adds to a tokenizer.json, apart from the token's text. These
+ * are quotes, ids, member names and punctuation in the lists of tokens, added tokens and merges. */
 #define PER_TOKEN 180
 
-/* Return an upper bound on the size in bytes of v's tokenizer.json; the other files are smaller. A
- * byte of a token takes at most six bytes in the list of tokens, six in the list of added tokens
- * ("\u0000"), and three in the merges, which are in the byte alphabet. */
+/* Return an upper bound of the size in bytes of v's tokenizer.json. The other files are smaller.
+ * Each byte of a token takes at most six bytes in the list of tokens and six in the list of added
+ * tokens (for example "\u0000"), and at most three in the merges, which are in the byte
+ * alphabet. */
 static size_t room_of(const sgt_vocab *v)
 {
     const size_t rule = strlen(v->rule.text), regex = v->rule.regex ? strlen(v->rule.regex) : 0;
@@ -46,7 +46,8 @@ static size_t room_of(const sgt_vocab *v)
            (size_t)PER_TOKEN * v->size;
 }
 
-/* Append s. The function is inline so that the compiler knows the length of a string literal. */
+/* Append the string s to the output. The function is inline so that the compiler can compute
+ * strlen(s) if s is a string literal. */
 static inline void put(writer *w, const char *s)
 {
     memcpy(w->to, s, strlen(s));
@@ -63,7 +64,8 @@ static void put_number(writer *w, uint32_t x)
     w->to = to;
 }
 
-/* Append ordinary text, which is not in the byte alphabet, with the escapes of a JSON string. */
+/* Append the n bytes at s to the output, with the escapes of a JSON string. The bytes are text in
+ * UTF-8, and are not converted to the byte alphabet. */
 static void put_text(writer *w, const uint8_t *s, size_t n)
 {
     for (; n-- > 0; s++) {
@@ -75,7 +77,7 @@ static void put_text(writer *w, const uint8_t *s, size_t n)
 
 static void put_string(writer *w, const char *s) { put_text(w, (const uint8_t *)s, strlen(s)); }
 
-/* Append the token that has this public id, escaped as in a JSON string. */
+/* Append the text of the token that has this public id, with the escapes of a JSON string. */
 static void put_token(writer *w, uint32_t id)
 {
     size_t n;
@@ -86,7 +88,8 @@ static void put_token(writer *w, uint32_t id)
         return;
     }
     for (; s < end; s++) {
-        /* the size is constant, so the compiler emits a single 4-byte store */
+        /* copy a fixed number of bytes, even if fewer are needed, so that the compiler emits a
+         * single 4-byte store */
         memcpy(to, &w->spellings[*s], sizeof(spelling));
         to += w->spellings[*s].n;
     }
@@ -109,10 +112,11 @@ static void put_added(writer *w)
     put(w, "],\n");
 }
 
-/* Append the split rule: GPT-2's rule as a setting of ByteLevel, any other as a Split before
- * ByteLevel. If Hugging Face's library would read the pattern differently, "Regex" holds a
- * translation for it. An extra member "pcre2", which the library ignores, then holds the original
- * pattern. */
+/* Append the member "pre_tokenizer", which contains the split rule: GPT-2's rule as a setting of
+ * ByteLevel, any other rule as a Split before ByteLevel. The Split's member "Regex" is a pattern
+ * that gives the same result in Hugging Face's library as the PCRE2 pattern in sgt. If that is a
+ * different pattern, or if sgt knows none, an extra member "pcre2", which the library ignores,
+ * contains the PCRE2 pattern. */
 static void put_rule(writer *w)
 {
     static const char byte_level[] =
@@ -137,7 +141,8 @@ static void put_rule(writer *w)
     put(w, byte_level_splits ? "true},\n" : "false}]},\n");
 }
 
-/* Append everything that comes before the member "model". */
+/* Append the part of tokenizer.json before the list of tokens, including the first members of the
+ * object "model". */
 static void put_head(writer *w)
 {
     static const char *const normalizers[] = {"null", "null", "{\"type\":\"NFC\"}",
@@ -158,8 +163,8 @@ static void put_head(writer *w)
     put(w, w->v->wholes ? "true,\n" : "false,\n");
 }
 
-/* Append {"token":id,...} in the order of public ids, and record in w->tokens where each token is
- * written. */
+/* Append the JSON object {"token":id,...}, in the order of public ids, and record in w->tokens
+ * where the text of each token is. */
 static void put_vocab(writer *w)
 {
     put(w, "{");
@@ -180,8 +185,8 @@ static uint32_t half(const writer *w, uint32_t merged, int which)
     return sgt_vocab_public_id(w->v, w->v->halves[merged][which]);
 }
 
-/* Append the left (which = 0) or right half of the merge that produces token `merged`, by copying
- * what put_vocab wrote for it. */
+/* Append the left (which = 0) or the right (which = 1) of the two tokens that merge to token
+ * `merged`, an id in merge order, by copying the text that put_vocab wrote for this token. */
 static void put_half(writer *w, uint32_t merged, int which)
 {
     const written *token = &w->tokens[half(w, merged, which)];
@@ -236,7 +241,8 @@ int sgt_vocab_tokenizer_json(const sgt_vocab *v, char **text, size_t *n, sgt_err
     return SGT_OK;
 }
 
-/* Append the contents of merges.txt. Unlike in JSON, tokens are not escaped there. */
+/* Append the contents of merges.txt. It contains tokens in the byte alphabet, without the escapes
+ * of JSON. */
 static void put_merges(writer *w)
 {
     put(w, "#version: 0.2\n");

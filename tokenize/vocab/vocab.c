@@ -1,6 +1,6 @@
-/* vocab.c: builds the tables of a vocabulary from its merges in order. To let programs start at
- * once, GPT-2's merges are embedded in the library, with the precomputed factors of their hash
- * table of pairs. */
+/* vocab.c: builds the encoder's tables for a vocabulary from its list of merges. GPT-2's merges are
+ * embedded in the library, together with precomputed factors for their hash table (sgt_pairs), so
+ * that programs start quickly. */
 #include "tokenize/vocab/vocab.h"
 
 #include <inttypes.h>
@@ -13,20 +13,21 @@ __asm__(".section .rodata\n"
         ".balign 64\n"
         "sgt_gpt2_tables: .incbin \"tokenize/vocab/gpt2.tables\"\n"
         ".previous\n");
-/* With hidden visibility, code does not access the table through the global offset table (GOT). On
- * aarch64, binutils 2.40 links GOT entries of names that are local to a file incorrectly. */
+/* The symbol is hidden so that code does not access it through the global offset table (GOT): on
+ * aarch64, binutils 2.40 produces wrong GOT entries for symbols that are local to a file. */
 #define HIDDEN __attribute__((visibility("hidden")))
-/* GPT-2's tables: the two ids of each merge, then the precomputed factors of the hash table of
- * pairs (vocab.h) */
+/* GPT-2's tables: the ids of the two tokens of each merge, followed by the precomputed factors for
+ * the hash table of merges (sgt_pairs) */
 extern const uint16_t sgt_gpt2_tables[] HIDDEN;
 
 #define GPT2_MERGES 50000
-#define GPT2_BYTES 320827 /* bytes of all of GPT-2's tokens */
+#define GPT2_BYTES 320827 /* total size in bytes of all of GPT-2's tokens */
 
 /* ---- the byte alphabet ---- */
 
-/* Ranges in which the bytes, their characters in the byte alphabet and their ids are all
- * consecutive. The printable bytes come first, because they have the lowest ids. */
+/* GPT-2's byte alphabet (vocab.h), as ranges. In each range, the ids of the single-byte tokens, the
+ * bytes, and the characters that stand for the bytes are all consecutive. The ranges are in the
+ * order of ids. */
 static const struct alphabet_run {
     uint16_t id, byte, character, count;
 } alphabet[] = {{0, 0x21, 0x21, 94}, {94, 0xA1, 0xA1, 12},   {106, 0xAE, 0xAE, 82},
@@ -70,43 +71,46 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out)
     return count;
 }
 
-/* ---- pairs ----
+/* ---- the hash table of merges ----
  *
- * Builds sgt_pairs (vocab.h), a hash table that divides the pairs into groups. Each group has a
- * factor by which its pairs' hashes are multiplied: the first one that places all of them in free
- * slots. The largest groups are placed first, while most slots are free. In the end, at most half
- * of the slots are in use. Therefore even a group of six pairs that is placed last needs, on
- * average, no more than about 2^6 tries, and few groups are that large. */
+ * These functions build the hash table of merges, sgt_pairs (vocab.h). The hash of a pair of tokens
+ * selects its group, and the hash times the group's factor selects its slot. The factor of a group
+ * is the first odd number for which all of the group's pairs get free slots. The largest groups are
+ * placed first, while most slots are free. At most half of the slots are in use in the end, so even
+ * if a group of six pairs is placed last, it needs only about 2^6 tries on average. Few groups are
+ * that large. */
 
 #define SLOTS_LOG 17
-/* Value of an empty slot. No merge has this value, because its lower 24 bits would be the merged
- * id, which is always smaller. */
+/* Value of an empty slot. No merge has this value, because the lower 24 bits of a merge's value are
+ * the merged id, which is below 2^24 - 1. */
 #define NO_PAIR UINT64_MAX
 
-/* The merges of each group, as linked lists; a merge is its merged id. head[g] is the first merge
- * of group g. next[id] is the merge after `id` in the same list. An id of 0 ends a list. */
+/* Linked lists of the merges in each group of the hash table. Merges are identified by the ids of
+ * the tokens that they produce. head[g] is the first merge of group g. next[id] is the merge after
+ * merge `id` in the same list. The id 0 ends a list. */
 typedef struct groups {
     const uint32_t (*halves)[2];
-    const uint16_t *factors; /* factor to try first for each group; NULL: try 1 first */
-    /* sizes: number of merges in each group; head, next: linked lists of each group's merges */
+    const uint16_t *factors; /* factor to try first for each group; NULL to begin with 1 */
+    /* sizes: number of merges in each group. head, next: linked lists of each group's merges. */
     uint32_t *sizes, *head, *next;
     uint32_t count, largest;
 } groups;
 
-/* Return the hash of a pair. Its upper bits select the group. */
+/* Return the hash of a pair of tokens. The upper bits of the hash select the pair's group. */
 static inline uint64_t hash_of(const uint32_t halves[2])
 {
     return sgt_pair_hash(sgt_pair_key(halves[0], halves[1]));
 }
 
-/* Return the slot that a pair has if its group's factor is `factor`. */
+/* Return the slot of the hash table that a pair of tokens gets if the factor of its group is
+ * `factor`. */
 static inline uint64_t *slot_of(const sgt_pairs *p, const uint32_t halves[2], uint32_t factor)
 {
     return &p->slots[hash_of(halves) * factor >> p->shift];
 }
 
-/* Put all pairs of a group into the slots that this factor selects, and return 1. If one of the
- * slots is in use, undo this and return 0. */
+/* Put all pairs of a group into the slots that this factor selects, and return 1. If one of these
+ * slots is already in use, remove the group's pairs from the table and return 0. */
 static int assign_slots(sgt_pairs *p, const groups *g, uint32_t group, uint32_t factor)
 {
     for (uint32_t id = g->head[group]; id; id = g->next[id]) {
@@ -135,9 +139,9 @@ static int assign_all_slots(sgt_pairs *p, const groups *g)
     return 1;
 }
 
-/* Allocate 2^log slots, and try to find a factor for each group of the merges first ... end - 1, so
- * that no two merges share a slot. Return 1 if all groups have one, 0 if not, or a negative
- * SGT_E*. */
+/* Allocate a hash table of 2^log slots for the merges that produce the ids from `first` to `end -
+ * 1`, and search for a factor for each group, so that no two merges share a slot. Return 1 if a
+ * factor was found for every group, 0 if not, or a negative SGT_E* on error. */
 static int try_factors(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, uint32_t end,
                        const uint16_t *factors, unsigned log, sgt_error *err)
 {
@@ -170,7 +174,7 @@ int sgt_pairs_make(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, ui
                    const uint16_t *factors, sgt_error *err)
 {
     unsigned log = SLOTS_LOG;
-    /* If no factor works for some group, try again with twice as many slots. No trained vocabulary
+    /* If no factor is found for some group, try again with twice as many slots. No real vocabulary
      * is known to need a second try. */
     while (end > 1u << (log - 1)) log++;
     for (int tries = 0; tries < 6; tries++) {
@@ -183,8 +187,8 @@ int sgt_pairs_make(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, ui
 
 /* ---- the trie ----
  *
- * The trie is filled by the first thread that needs it. Few texts have a piece that needs it, and
- * filling it takes longer than building the rest of a vocabulary. */
+ * The trie of all tokens is filled only when a thread first needs it. The reasons are that few
+ * texts need it, and that filling it takes longer than building the rest of a vocabulary. */
 
 #define ROOT 1u
 
@@ -192,7 +196,7 @@ static void fill_trie(sgt_vocab *v)
 {
     uint32_t nodes = ROOT + 1;
     for (uint32_t id = 0; id < v->made; id++) {
-        /* a merged token continues the path of its left half, which is already in the trie */
+        /* begin at the node where the token's left half ends, because it is already in the trie */
         const uint32_t *left = id < 256 ? NULL : v->halves[id];
         const uint8_t *s = sgt_vocab_bytes(v, id), *const end = s + sgt_vocab_length(v, id);
         uint32_t node = left ? v->trie_end[*left] : ROOT;
@@ -210,8 +214,8 @@ static void fill_trie(sgt_vocab *v)
 
 void sgt_vocab_need_trie(const sgt_vocab *shared)
 {
-    /* This is the only change to a shared vocabulary: one thread fills the trie while it holds
-     * trie_lock. */
+    /* Casting away const is safe, because a thread fills the trie only while it holds trie_lock.
+     * Nothing else in a shared vocabulary ever changes. */
     sgt_vocab *v = (sgt_vocab *)shared;
     /* pairs with the release store below */
     if (__atomic_load_n(&v->trie_ready, __ATOMIC_ACQUIRE)) return;
@@ -239,8 +243,9 @@ uint32_t sgt_vocab_longest(const sgt_vocab *v, const uint8_t *s, size_t n, size_
 
 /* ---- building a vocabulary ---- */
 
-/* Fill in GPT-2's tokens: the single bytes, the merged tokens, and the end of text. A merged token
- * consists of the bytes of its two halves. Return 0, or -1 if out of memory. */
+/* Fill in GPT-2's tokens: the single bytes, the merged tokens, and the end-of-text token. The bytes
+ * of a merged token are those of the two tokens it is merged from. Return 0, or -1 if out of
+ * memory. */
 static int add_gpt2_tokens(sgt_vocab *v)
 {
     v->made = v->eot = 256 + GPT2_MERGES;
@@ -266,12 +271,12 @@ static int add_gpt2_tokens(sgt_vocab *v)
     return 0;
 }
 
-/* Allocate the tables whose sizes depend only on the tokens. */
+/* Allocate the trie, v->byte_pairs and v->joins. Return 0 or SGT_ENOMEM. */
 static int reserve_tables(sgt_vocab *v, sgt_error *err)
 {
     unsigned log_trie = 1;
-    /* maximum number of nodes: one for each byte of each token, and two more, because node 0 is
-     * unused and node 1 is the root */
+    /* maximum number of nodes in the trie: one for each byte of each token, the root (node 1), and
+     * the unused node 0 */
     const size_t nodes = (size_t)v->offsets[v->size] + 2;
     while ((size_t)1 << log_trie < 2 * nodes) log_trie++;
     v->trie_shift = 64 - log_trie;
@@ -316,9 +321,10 @@ int sgt_vocab_add_wholes(sgt_vocab *v, const uint32_t *ids, size_t count, sgt_er
     return SGT_OK;
 }
 
-/* Fill in the encoder's tables (all except v->pairs) from the tokens and their halves. This works
- * for any byte-level vocabulary. To `joins`, a merged token adds only the pair of bytes at the
- * border between its halves. All its other pairs are inside one half, which has added them. */
+/* Fill in v->byte_id, v->byte_pairs, v->joins and v->cuts from the tokens and merges. For each
+ * merged token, only one pair of bytes is added to v->joins: the bytes on both sides of the border
+ * between the token's two halves. Its other pairs of bytes are inside one of the halves, which is a
+ * token, so they were added before. */
 static void fill_tables(sgt_vocab *v)
 {
     memset(v->byte_pairs, 0xFF, 65536 * v->width);
@@ -327,8 +333,8 @@ static void fill_tables(sgt_vocab *v)
         const uint8_t *s = sgt_vocab_bytes(v, id);
         const uint32_t *h = v->halves[id];
         char *two = (char *)v->byte_pairs + v->width * (s[0] | (size_t)s[1] << 8);
-        /* Copy the lower `width` bytes of id. They come first in memory because all supported
-         * machines are little-endian. */
+        /* Copy the lower `width` bytes of `id`, which come first in memory because all supported
+         * CPUs are little-endian. */
         if (h[0] < 256 && h[1] < 256) memcpy(two, &id, v->width);
         const uint8_t *border = s + sgt_vocab_length(v, h[0]);
         unsigned pair = (unsigned)border[-1] << 8 | border[0];
@@ -337,20 +343,21 @@ static void fill_tables(sgt_vocab *v)
     sgt_cuts_make(&v->cuts, v->joins);
 }
 
-/* Linked lists of the merges that use a token, in merge order; a merge is its merged id. List 0 of
- * a token has the merges of which it is the right half; list 1 has those of which it is the left
- * half. head[i][t] is the first merge in list i of token t. next[i][m] is the merge after m in the
- * same list. An id of 0 ends a list. */
+/* Linked lists of the merges that use each token, in merge order. Merges are identified by the ids
+ * of the tokens that they produce. Each token t has two lists: list 0 contains the merges of t with
+ * a token on its left, and list 1 the merges of t with a token on its right. head[i][t] is the
+ * first merge in list i of token t. next[i][m] is the merge after merge m in the same list. The id
+ * 0 ends a list. */
 typedef struct crossing {
-    uint32_t *head[2], *next[2]; /* each (made) */
+    uint32_t *head[2], *next[2]; /* arrays of v->made elements each */
 } crossing;
 
 /* Fill in *to for the character whose token is `id`: the masks of neighbouring bytes next to which
- * merging must not start with this token (sgt_character). While merges build the character, the
- * token at each of its ends grows from a single byte to larger halves. A token outside the
- * character may join such an end token first, if their merge has an id no higher than the next
- * merge inside the character. The masks collect the bytes with which such outside tokens touch the
- * character. */
+ * encoding must not begin with this token (sgt_character). While merges build the character from
+ * its bytes, the tokens at its two ends grow. The token at an end can merge with a token outside
+ * the character first, if this merge produces an id that is not higher than that of the end token's
+ * next merge inside the character. For each such merge, add the byte of the outside token that
+ * touches the character to the mask for that side. */
 static void find_crossings(const sgt_vocab *v, const crossing *c, uint32_t id, sgt_character *to)
 {
     to->id = id;
@@ -367,7 +374,7 @@ static void find_crossings(const sgt_vocab *v, const crossing *c, uint32_t id, s
         }
 }
 
-/* Fill in v->characters. */
+/* Allocate and fill in v->characters. Return 0, or -1 if out of memory. */
 static int find_characters(sgt_vocab *v)
 {
     const size_t made = v->made;
@@ -394,12 +401,11 @@ static int find_characters(sgt_vocab *v)
     return 0;
 }
 
-/* Set v->name to the last component of `path`. */
 static void set_name(sgt_vocab *v, const char *path)
 {
     const char *end = path + strlen(path), *from;
-    /* a quarter of the size of v->name, because sgt_printable writes a byte that is not printable
-     * as four characters */
+    /* a quarter of the size of v->name, because sgt_printable writes an unprintable byte as four
+     * characters */
     char name[sizeof v->name / 4];
     while (end > path && end[-1] == '/') end--;
     for (from = end; from > path && from[-1] != '/';) from--;
@@ -431,7 +437,8 @@ int sgt_vocab_make_tables(sgt_vocab *v, const uint16_t *factors, sgt_error *err)
 int sgt_vocab_split_by(sgt_vocab *v, const char *rule, sgt_error *err)
 {
     v->rule = sgt_rule_of(rule);
-    /* the rules of the built-in table point to static strings, so no copy is needed */
+    /* a rule with a `regex` is from the built-in table, whose strings are static, so it needs no
+     * copy */
     if (v->rule.regex) return SGT_OK;
     v->rule.text = v->pattern = strdup(rule);
     return v->pattern ? SGT_OK : sgt_fail_memory(err, v->name);
@@ -473,8 +480,9 @@ void sgt_vocab_free(sgt_vocab *v)
 
 /* ---- the fingerprint ---- */
 
-/* Return 1 if the merges follow from the ids: if the tokens that merges produce have their ids in
- * the order of the merges, and are all tokens except the bytes and the added tokens. */
+/* Return 1 if the merges can be derived from the public ids (sgt_vocab_set_fingerprint), otherwise
+ * 0. They can if the ids of the merged tokens are in the order of the merges, and all tokens except
+ * the single bytes and the added tokens are merged tokens. */
 static int ids_imply_merges(const sgt_vocab *v)
 {
     uint32_t plain = 0;
@@ -484,12 +492,14 @@ static int ids_imply_merges(const sgt_vocab *v)
     return plain == v->made;
 }
 
-/* Set v->fingerprint to the XXH3-64 of these bytes:
- * - for each token in order of id, its length and its bytes;
- * - the rule's text;
- * - if the ids do not imply the merges, the number of merges and the two ids of each merge.
+/* Set v->fingerprint to the XXH3-64 hash of these bytes:
+ * - for each token in the order of public ids, its length and its bytes;
+ * - the text of the split rule;
+ * - if the merges cannot be derived from the ids, the number of merges, and the two public ids of
+ *   each merge.
  *
- * Numbers are 32-bit and little-endian. If merges are hashed, the seed is 1 if v->wholes is set. */
+ * Numbers are 32-bit and little-endian. The seed of the hash is 1 if merges are hashed and
+ * v->wholes is not NULL, otherwise 0. */
 int sgt_vocab_set_fingerprint(sgt_vocab *v, sgt_error *err)
 {
     const uint32_t count = v->made - 256;
@@ -583,8 +593,8 @@ int sgt_decode(const sgt_vocab *v, const void *ids, size_t count, char **text, s
                             "token %zu: id %" PRIu32
                             " is not in the vocabulary %s (its ids are below %" PRIu32 ")",
                             i, id, v->name, v->size);
-        /* The sum cannot overflow 64 bits: a token has less than 2^24 bytes, and an array of 2^40
-         * ids would not fit in memory. */
+        /* The sum cannot overflow 64 bits: a token has fewer than 2^24 bytes, and an array of 2^40
+         * ids does not fit in memory. */
         total += offsets[id + 1] - offsets[id];
     }
     char *out = malloc(total + 1);

@@ -1,5 +1,6 @@
-/* vocab_file.c: builds a vocabulary from the tokens and merges of a file. It numbers the tokens in
- * merge order (vocab.h), and builds the table that maps these numbers back to the file's ids. */
+/* vocab_file.c: builds a vocabulary from the tokens and merges of a file. It assigns ids in merge
+ * order (vocab.h) to the tokens, and builds the table that maps these ids to the ids in the
+ * file. */
 #include "tokenize/vocab/vocab_file.h"
 
 #include <inttypes.h>
@@ -9,22 +10,22 @@
 
 #include "loader/base/memory.h"
 
-/* Maximum size in bytes of all tokens together. Each byte may need its own trie node, and the
- * trie's keys have only 24 bits for a node's index. Of these 2^24 indices, two are for no byte: 0
- * is not used, and 1 is the root. */
+/* Maximum total size in bytes of all tokens. Each byte can need its own node in the trie of tokens,
+ * and the keys of the trie's hash table have only 24 bits for the index of a node. Two of these
+ * 2^24 indices stand for no byte: 0 is unused, and 1 is the root. */
 #define MAX_BYTES (((size_t)1 << 24) - 2)
 #define MAX_MERGES ((size_t)1 << 21)
-#define NAMES ((size_t)2 * SGT_MOST_IDS) /* slots of the hash table of names */
-/* Maximum length in bytes of a token in a file without merges. To find such a token's merge,
- * make_ranked encodes the token's bytes, which takes quadratic time. */
+#define NAMES ((size_t)2 * SGT_MOST_IDS) /* number of slots in the hash table p->names */
+/* Maximum length in bytes of a token in a file that lists no merges. Such a token's merge is found
+ * by encoding the token's bytes (make_ranked), which takes quadratic time. */
 #define MAX_RANKED 4096
 
 const char *const sgt_vocab_eot_names[] = {SGT_EOT_NAMES, NULL};
 
 /* ---- parts ---- */
 
-/* Return the slot of the hash table p->names that contains the token with the n bytes at s, or, if
- * there is none, the empty slot to which it can be written. */
+/* Return the slot of the hash table p->names that contains the token with the n bytes at s. If the
+ * table does not contain it, return the empty slot in which the caller can store it. */
 static uint32_t *find_name(const sgt_vocab_parts *p, const uint8_t *s, size_t n)
 {
     size_t i = XXH3_64bits(s, n) % NAMES;
@@ -35,8 +36,8 @@ static uint32_t *find_name(const sgt_vocab_parts *p, const uint8_t *s, size_t n)
     return &p->names[i];
 }
 
-/* Write the token with this id to `to`, a buffer of `size` bytes, for an error message: as text, or
- * in hexadecimal if it is not printable. Return `to`. */
+/* Write the text of the token with this id, for an error message, to the buffer of `size` bytes at
+ * `to`. Unprintable bytes are escaped, and a long text is shortened. Return `to`. */
 static const char *shown(const sgt_vocab_parts *p, uint32_t id, char *to, size_t size)
 {
     const sgt_vocab_part *t = &p->tokens[id];
@@ -59,7 +60,8 @@ static int reserve_tokens(sgt_vocab_parts *p, sgt_error *err)
     return SGT_OK;
 }
 
-/* Add a token with this id. Its bytes are the ln bytes at l, followed by the rn bytes at r. */
+/* Add the token that has this id in the file. Its bytes are the ln bytes at l, followed by the rn
+ * bytes at r. */
 static int add_token(sgt_vocab_parts *p, uint64_t id, int added, const void *l, size_t ln,
                      const void *r, size_t rn, sgt_error *err)
 {
@@ -132,46 +134,47 @@ void sgt_vocab_parts_free(sgt_vocab_parts *p)
 
 typedef struct builder {
     const sgt_vocab_parts *p;
-    /* the vocabulary being built; v->ids and v->halves have an entry for each token in merge
-     * order */
+    /* the vocabulary being built. v->ids and v->halves are filled in as tokens get their ids in
+     * merge order. */
     sgt_vocab *v;
-    sgt_arena memory; /* memory of all arrays here except `waits` */
-    /* order[id]: position in merge order of the token with this id in the file; SGT_NO_TOKEN until
-     * a merge has produced the token */
+    sgt_arena memory; /* memory of all arrays in this struct except `waits` */
+    /* array indexed by id in the file: id in merge order of each token; SGT_NO_TOKEN until a merge
+     * has produced the token */
     uint32_t *order;
-    /* array with one flag per token: 1 if the token was used by a merge that came before any merge
-     * that produces the token */
+    /* array of flags, indexed by id in the file: 1 if a listed merge used the token before any
+     * merge produced it, otherwise 0 */
     uint8_t *awaited;
-    /* Hash tables of pairs of ids. `made` gives the token that two ids in merge order merge to.
-     * `listed` gives the index of the last merge that lists two of the file's ids. A slot is pair
-     * << 24 | value + 1, where the pair is two ids of 20 bits. An empty slot is 0. */
+    /* Two hash tables, indexed by pairs of ids. `made` maps two ids in merge order to the id that
+     * they merge to. `listed` maps two ids in the file to the index of the last listed merge of
+     * these two tokens. A slot is `pair << 24 | value + 1`, where the pair is two ids of 20 bits
+     * each; an empty slot is 0. */
     uint64_t *made, *listed;
-    unsigned shift; /* shift of the hash, for both tables */
-    /* Bit array that quickly rules out pairs: if a pair's bit is 0, the pair is not in `made`. The
-     * array has eight bits for each slot of `made`. A pair's bit index is its hash, three bits
-     * longer than a slot index. The array pays because most pairs that are looked up are not in
-     * `made`. It fits into a CPU's second-level cache, and `made` does not. */
+    unsigned shift; /* 64 - log2(number of slots), for both hash tables */
+    /* Bit array that tells quickly that a pair is not in the hash table `made`: the pair's bit is 0
+     * in this case. The array has eight bits for each slot of `made`. The index of a pair's bit is
+     * the upper part of the pair's hash. The array saves time because most pairs that are looked up
+     * are not in `made`, and because it fits into a second-level cache, while `made` does not. */
     uint64_t *hints;
-    /* Ids in the file, ascending, of the late tokens. A token is late if no merge has produced it
-     * when all tokens with lower ids have been processed. If ids are ranks, it may still be merged
-     * from tokens with higher ids. order_tokens finally removes the late tokens that have been
-     * produced; no merges produce the other ones. */
+    /* Ids in the file, ascending, of the late tokens: those that no merge had produced after all
+     * tokens with lower ids were processed. If ids are ranks, a late token can still be merged from
+     * tokens with higher ids. At the end, order_tokens removes the late tokens that have been
+     * produced, so that only tokens that no merges produce remain. */
     uint32_t *late;
     size_t late_count;
-    /* waiting[id], only used if ids are ranks: linked list of the late tokens that may be merged
-     * from token `id`, which no merge has produced yet. first, last: index in `waits`, from 1, of
-     * the list's first and last element; 0 if the list is empty. */
+    /* array indexed by id in the file, used only if ids are ranks: for each token that no merge has
+     * produced yet, a linked list of the late tokens that could be merged from it. first, last:
+     * indices in `waits` of the first and the last element of the list; 0 if the list is empty. */
     struct waiting {
         uint32_t first, last;
     } * waiting;
-    /* element of a list in `waiting`. late: id of a token that waits until it can be merged; next:
-     * index in `waits` of the list's next element; 0: this is the last */
+    /* elements of the lists in `waiting`; element 0 is unused. late: id in the file of a late
+     * token. next: index in `waits` of the next element of the list; 0 for the last element. */
     struct wait {
         uint32_t late, next;
     } * waits;
     size_t wait_count, wait_room;
-    /* array of p->size + 256 counts: for each token, the number of merges that have it as their
-     * left half. Only used in may_clash, which sets all counts back to 0. */
+    /* array of p->size + 256 counts, used only in may_clash, and all 0 otherwise: number of merges,
+     * among those that are compared, in which each token is the left one */
     uint32_t *lefts;
 } builder;
 
@@ -227,7 +230,7 @@ static int reserve(builder *b, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return SGT_EFORMAT if an id below the largest id is not used by any token. */
+/* Return SGT_EFORMAT if no token has one of the ids below the largest id, otherwise 0. */
 static int check_ids(const sgt_vocab_parts *p, sgt_error *err)
 {
     for (uint32_t id = 0; id < p->size; id++)
@@ -273,7 +276,7 @@ static int order_bytes(builder *b, sgt_error *err)
 
 /* ---- merges ---- */
 
-/* Return the index of a pair's bit in b->hints. */
+/* Return the index of the bit for a pair of tokens in b->hints. */
 static uint64_t hint_of(const builder *b, uint32_t left, uint32_t right)
 {
     return sgt_pair_hash(sgt_pair_key(left, right)) >> (b->shift - 3);
@@ -286,8 +289,8 @@ static uint32_t merged_by(const void *builder_, uint32_t left, uint32_t right)
     return b->hints[hint / 64] >> hint % 64 & 1 ? look_up(b, b->made, left, right) : SGT_NO_TOKEN;
 }
 
-/* Append a token to the merge order. `id` is the token's id in the file; `left` and `right` are the
- * positions in the merge order of the two tokens that are merged to it. */
+/* Give the token with this id in the file the next id in merge order. left, right: ids in merge
+ * order of the two tokens that merge to this token. */
 static void make_token(builder *b, uint32_t id, uint32_t left, uint32_t right)
 {
     sgt_vocab *v = b->v;
@@ -301,10 +304,10 @@ static void make_token(builder *b, uint32_t id, uint32_t left, uint32_t right)
     b->order[id] = at;
 }
 
-/* Build the merge order from the listed merges, in the order of the file. A merge can never happen,
- * and is skipped, if an earlier merge crosses the border between its two tokens or already produces
- * the same token. If a merge is listed more than once, only its last listing counts, as in Hugging
- * Face's library. */
+/* Assign ids in merge order to the tokens that the listed merges produce, in the order of the list.
+ * A merge is skipped if it can never happen: if an earlier merge crosses the border between its two
+ * tokens, or produces the same token. If the same two tokens are listed more than once, only the
+ * last merge of them counts, as in Hugging Face's library. */
 static int order_listed(builder *b, sgt_error *err)
 {
     const sgt_vocab_parts *p = b->p;
@@ -330,14 +333,16 @@ static int order_listed(builder *b, sgt_error *err)
     return SGT_OK;
 }
 
-/* If ids are ranks, find the two tokens that token `id` is merged from: merge the token's bytes by
- * the merges found so far, until two tokens are left. Append token `id` to the merge order and
- * return 0 if one of the two is `half` (an id in merge order), or if `half` is SGT_NO_TOKEN. Return
- * 1 if more than two tokens remain, or if neither is `half`. Return a negative SGT_E* on error. */
+/* For a file whose ids are ranks: find the two tokens that merge to the token with this id in the
+ * file. To do so, merge the token's bytes by the merges found so far, until two tokens are left. If
+ * `half` is SGT_NO_TOKEN, or if one of the two has the id `half` in merge order, give the token the
+ * next id in merge order and return 0. If more than two tokens are left, or if neither is `half`,
+ * return 1. Return a negative SGT_E* on error. */
 static int make_ranked(builder *b, uint32_t id, uint32_t half, sgt_error *err)
 {
     const sgt_vocab_part *t = &b->p->tokens[id];
-    /* parts[i].id: a current token; parts[i].merged: the token that it and the next one merge to */
+    /* The tokens to which the bytes have been merged so far, as ids in merge order. merged: token
+     * that a token and its right neighbour merge to, or SGT_NO_TOKEN if they do not merge. */
     struct {
         uint32_t id, merged;
     } parts[MAX_RANKED];
@@ -367,9 +372,12 @@ static int make_ranked(builder *b, uint32_t id, uint32_t half, sgt_error *err)
     return 0;
 }
 
-/* ---- late tokens: tokens with lower ids than the tokens that they are merged from ---- */
+/* ---- late tokens ----
+ *
+ * Tokens that have lower ids in the file than the tokens that they are merged from. */
 
-/* If no merge has produced the token `half` yet, make token `id` wait for it. */
+/* If no merge has produced the token `half` yet, append the late token `id` to its list of waiting
+ * tokens. Both are ids in the file. */
 static int wait_for(builder *b, uint32_t id, uint32_t half, sgt_error *err)
 {
     if (b->order[half] != SGT_NO_TOKEN) return SGT_OK;
@@ -384,9 +392,9 @@ static int wait_for(builder *b, uint32_t id, uint32_t half, sgt_error *err)
     return SGT_OK;
 }
 
-/* Append token `id`, which the merges found so far do not produce, to the late tokens. For each way
- * to divide its bytes into two tokens, let it wait for each of the two that has not been produced
- * yet. */
+/* Append the token with this id in the file, which no merge has produced so far, to b->late. For
+ * each way to divide the token's bytes into two tokens, let it wait for those of the two that no
+ * merge has produced yet. */
 static int add_late(builder *b, uint32_t id, sgt_error *err)
 {
     const sgt_vocab_part *t = &b->p->tokens[id];
@@ -402,10 +410,10 @@ static int add_late(builder *b, uint32_t id, sgt_error *err)
     return rc;
 }
 
-/* Return 1 if the order of the newest merges may matter. These are the merges of `root` and of all
- * tokens after it in merge order, which are late tokens. Their order matters if two of them clash:
- * if the right half of one is the left half of the other. Both may then need the same token in a
- * text, and the merge that happens first gets it. */
+/* Return 1 if two of the newest merges can clash, otherwise 0. The newest merges are those that
+ * produce the token `root` and the tokens after it in merge order, which are late tokens. Two
+ * merges clash if the right token of one is the left token of the other: if both can use the same
+ * token in a text, the result depends on which merge happens first. */
 static int may_clash(const builder *b, uint32_t root)
 {
     uint32_t(*h)[2] = b->v->halves;
@@ -417,10 +425,11 @@ static int may_clash(const builder *b, uint32_t root)
     return clash;
 }
 
-/* Produce the late tokens that were waiting for the newest token in merge order, then those that
- * were waiting for these, and so on. A late token has a lower rank than the two tokens that it is
- * merged from, so it is merged as soon as both exist. In merge order, it follows the later of the
- * two. If merges may clash (may_clash), the exact order is unknown, and the call fails. */
+/* Give ids in merge order to the late tokens that were waiting for the newest token in merge order,
+ * then to the late tokens that were waiting for those, and so on. A late token has a lower rank
+ * than the two tokens that it is merged from, so it is merged as soon as both exist. Therefore, it
+ * follows the later of the two in merge order. Fail with SGT_EFORMAT if merges can clash
+ * (may_clash), because their exact order is unknown. */
 static int make_late(builder *b, sgt_error *err)
 {
     const uint32_t root = b->v->made - 1;
@@ -436,13 +445,14 @@ static int make_late(builder *b, sgt_error *err)
                     id, shown(b->p, id, text, sizeof text));
 }
 
-/* Return 1 if the listed merges say no more than ranks do, as in files that were converted from
- * ranks: the merged tokens are in the order of ids, and the list has one merge for every way to
- * divide a token into two tokens. */
+/* Return 1 if the list of merges was made from a file of ranks, so that ids are ranks; otherwise 0.
+ * This is the case if the merged tokens are in the order of ids, and the list contains one merge
+ * for every way to divide a token into two tokens. */
 static int merges_are_ranks(const sgt_vocab_parts *p)
 {
     size_t ways = 0;
-    /* with at most one merge per token, the list surely lacks ways to divide some tokens */
+    /* A list made from ranks has more merges than tokens, because most tokens can be divided in
+     * several ways. */
     if (p->merge_count <= p->count) return 0;
     for (size_t i = 1; i < p->merge_count; i++)
         if (p->merges[i].made < p->merges[i - 1].made) return 0;
@@ -478,7 +488,8 @@ static int order_tokens(builder *b, sgt_error *err)
 
 /* ---- the vocabulary ---- */
 
-/* Copy the tokens of *p to v, in the order of their ids in the file. */
+/* Copy the tokens of *p to v, in the order of their ids in the file. Free v->ids if it is not
+ * needed, because ids in merge order equal those in the file. */
 static int add_tokens(sgt_vocab *v, const sgt_vocab_parts *p, sgt_error *err)
 {
     uint32_t same = 0;

@@ -1,8 +1,9 @@
-/* vocab_read.c: implements sgt_vocab_load. It determines a file's format, reads the file into an
- * sgt_vocab_parts, and builds the vocabulary. The formats are merges.txt with or without
- * vocab.json, .tiktoken, tekken.json, and the tokenizer.json of a byte-level BPE with one split
- * pattern. A tokenizer.json with any other setting is refused, and the message names the setting.
- * Its post-processor and decoder are not read, because they do not change the ids of plain text. */
+/* vocab_read.c: implements sgt_vocab_load, which determines the format of a file, reads the file
+ * into an sgt_vocab_parts, and builds a vocabulary from that. The formats are merges.txt (with or
+ * without vocab.json), .tiktoken, tekken.json, and the tokenizer.json of a byte-level BPE that
+ * splits text by one pattern. A tokenizer.json with a setting that sgt does not support is refused,
+ * and the message names the setting. The post-processor and the decoder in a tokenizer.json are
+ * ignored, because they do not affect the ids of plain text. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,30 +17,32 @@
 #include "tokenize/text/pattern.h"
 #include "tokenize/vocab/vocab_file.h"
 
-/* Maximum number of JSON values in a file: five for each possible id. A token needs one value, and
- * its merge at most three (an array and two strings). */
+/* Maximum number of JSON values in a file: five for each possible id, which is enough, because a
+ * token takes one value, and its merge at most three (an array and two strings). */
 #define MAX_VALUES ((size_t)5 * SGT_MOST_IDS)
 
 typedef struct text_file {
-    /* bytes: contents of the file, or NULL if the file does not exist */
+    /* contents of the file (`bytes`), or NULL if the file does not exist or has not been read */
     char path[SGT_PATH], *bytes;
     size_t n;
 } text_file;
 
-/* the files of a vocabulary, and what has been read from them so far */
+/* the files of a vocabulary, and the tokens and merges that have been read from them so far */
 typedef struct source {
     sgt_vocab_parts parts;
-    /* merges: merges.txt; vocab: vocab.json, .tiktoken, tekken.json or tokenizer.json */
+    /* merges: contents of merges.txt; vocab: contents of vocab.json, .tiktoken, tekken.json or
+     * tokenizer.json */
     text_file merges, vocab;
     json_t *root;       /* parsed JSON of `vocab`; NULL if that file is not JSON */
     uint8_t *room;      /* scratch buffer for the bytes of a token or a merge */
-    int8_t base64[256]; /* value of each base64 digit; -1 for other characters */
+    int8_t base64[256]; /* value of each base64 digit, indexed by character; -1 if not a digit */
 } source;
 
 /* ---- lines ---- */
 
-/* Read the line of t that begins at offset *at: set *line and *len to it, without its line end, and
- * advance *at to the next line. Return 1, or 0 if *at is the end of the text. */
+/* Read the line of t that begins at offset *at. Set *line to its address and *len to its length
+ * without the line end (\n or \r\n), and advance *at to the next line. Return 1, or 0 if *at is at
+ * the end of the file. */
 static int next_line(const text_file *t, size_t *at, const char **line, size_t *len)
 {
     if (*at >= t->n) return 0;
@@ -53,8 +56,8 @@ static int next_line(const text_file *t, size_t *at, const char **line, size_t *
 
 /* ---- reading tokens and merges in the byte alphabet ---- */
 
-/* Append a merge of two tokens. The left one has bytes 0 to l - 1 of s->room, the right one has
- * bytes l to n - 1. */
+/* Append a merge to s->parts. The first n bytes at s->room are the bytes of both tokens: the left
+ * token is the first l bytes, and the right token is the remaining n - l bytes. */
 static int append_merge(source *s, size_t l, size_t n, sgt_error *err)
 {
     const uint8_t *bytes = s->room;
@@ -72,9 +75,9 @@ static int append_merge(source *s, size_t l, size_t n, sgt_error *err)
                                             : "its result");
 }
 
-/* Append a merge of two tokens that are written in the byte alphabet: the left_n bytes at `left`,
- * and the right_n bytes at `right`. Return 0, 1 if one of them is not in that alphabet, or a
- * negative SGT_E*. */
+/* Append a merge to s->parts. The left token is written as the left_n bytes at `left`, and the
+ * right token as the right_n bytes at `right`, both in GPT-2's byte alphabet. Return 0, 1 if a
+ * token is empty or not in this alphabet, or a negative SGT_E* on error. */
 static int add_merge(source *s, const char *left, size_t left_n, const char *right, size_t right_n,
                      sgt_error *err)
 {
@@ -83,8 +86,8 @@ static int add_merge(source *s, const char *left, size_t left_n, const char *rig
     return r ? append_merge(s, l, l + r, err) : 1;
 }
 
-/* Append the merge in a line of the form "left right". Return 0, 1 if the line is not such a merge
- * in the byte alphabet, or a negative SGT_E*. */
+/* Append the merge in a line of n bytes to s->parts. The line has the form "left right", in GPT-2's
+ * byte alphabet. Return 0, 1 if the line does not have this form, or a negative SGT_E* on error. */
 static int add_merge_line(source *s, const char *line, size_t n, sgt_error *err)
 {
     const char *space = memchr(line, ' ', n);
@@ -110,7 +113,8 @@ static int read_merges(source *s, sgt_error *err)
     return rc;
 }
 
-/* Read a merge in a tokenizer.json. It has the form "left right" or ["left", "right"]. */
+/* Append the merge `o` of a tokenizer.json to s->parts. It has the form "left right" or ["left",
+ * "right"]. number: number of the merge, counted from 1, for error messages. */
 static int read_json_merge(source *s, const json_t *o, size_t number, sgt_error *err)
 {
     const char *line = json_string_value(o), *l = json_string_value(json_array_get(o, 0)),
@@ -140,9 +144,10 @@ static int add_token(source *s, const char *path, const char *name, int64_t id, 
                     (long long)id, name);
 }
 
-/* Read the JSON object `vocab`, which maps tokens to ids. Tokens whose names are in `added`, which
- * maps added tokens to their ids, were added before and are skipped. If `added` is NULL, add the
- * end of text as an added token. */
+/* Add the tokens in the JSON object `vocab`, which maps tokens to ids, to s->parts. added: a JSON
+ * object that maps added tokens, which are already in s->parts, to their ids, or NULL if the file
+ * has no list of added tokens. Skip the tokens in `added`. If `added` is NULL, the end-of-text
+ * token becomes an added token. */
 static int read_tokens(source *s, const char *path, json_t *vocab, const json_t *added,
                        sgt_error *err)
 {
@@ -168,22 +173,22 @@ static int read_tokens(source *s, const char *path, json_t *vocab, const json_t 
     return rc;
 }
 
-/* Parse the JSON of s->vocab. */
 static int parse_json(source *s, sgt_error *err)
 {
     const text_file *t = &s->vocab;
     json_error_t why;
     int rc = sgt_json_fits(t->bytes, t->n, MAX_VALUES, t->path, err);
     if (rc < 0) return rc;
-    /* JSON_ALLOW_NUL for a tekken.json: its string for the token of byte 0x00 contains a NUL. sgt
-     * reads only the base64 form of the token. */
+    /* Allow NUL characters in strings if the file looks like a tekken.json, because such a file
+     * contains a NUL in the text of the token for byte 0x00. sgt reads only the base64 form of a
+     * token. */
     const size_t nul = strstr(t->bytes, "\"token_bytes\"") ? JSON_ALLOW_NUL : 0;
     if ((s->root = json_loadb(t->bytes, t->n, JSON_REJECT_DUPLICATES | nul, &why))) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", t->path, why.line, why.text);
 }
 
-/* Add a token "<|unused_ID|>" for each unused id that is below `size` and above the largest id of
- * an ordinary token. */
+/* For each unused id that is below `size` and above the ids of all ordinary tokens, add an added
+ * token named "<|unused_ID|>", in which ID is the id. */
 static int fill_ids(sgt_vocab_parts *p, uint32_t size, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -216,8 +221,8 @@ static int read_merges_alone(source *s, sgt_error *err)
 
 /* ---- .tiktoken ---- */
 
-/* Decode the n bytes of base64 text at `text` to `out`, which must have room for n bytes. Return
- * the number of decoded bytes, or -1 if the text is not base64. */
+/* Decode the n bytes at `text`, which are in base64, and write the result to `out`, which must have
+ * room for n bytes. Return the number of decoded bytes, or -1 if the text is not in base64. */
 static ptrdiff_t read_base64(const source *s, const char *text, size_t n, uint8_t *out)
 {
     uint32_t bits = 0;
@@ -235,8 +240,9 @@ static ptrdiff_t read_base64(const source *s, const char *text, size_t n, uint8_
     return bad < 0 ? -1 : (ptrdiff_t)(n / 4 * 3 - padding);
 }
 
-/* Read a line of n bytes: a token in base64, a space and the rank. The byte after the line must not
- * be a digit. */
+/* Add the token in a line of a .tiktoken file to s->parts. The line has n bytes: the token in
+ * base64, a space, and the token's rank, which is its id. The byte after the line must not be a
+ * digit. number: the line's number, for error messages. */
 static int read_ranked(source *s, size_t number, const char *line, size_t n, sgt_error *err)
 {
     const char *space = memchr(line, ' ', n);
@@ -255,22 +261,22 @@ static int read_ranked(source *s, size_t number, const char *line, size_t n, sgt
 #define LLAMA_END "<|end_of_text|>"
 
 enum { SPECIAL = 8, BEGINNING = 300 };
-/* Vocabularies that are recognized by their ranks. This table holds their split rules and special
- * tokens, because files of ranks lack both. */
+/* Split rules and special tokens of known vocabularies, because .tiktoken files contain neither. A
+ * vocabulary is recognized by a hash of its tokens. */
 static const struct known {
-    /* Two hashes that identify the vocabulary (find_known). ranks[0] is the hash of all its tokens
-     * in the order of ids; ranks[1] is the hash of its first BEGINNING tokens. */
+    /* Two hashes that identify the vocabulary (find_known): ranks[0] is the hash of all its
+     * ordinary tokens in the order of ids, and ranks[1] that of the first BEGINNING tokens. */
     uint64_t ranks[2];
-    /* name: the vocabulary's name for messages, followed by the names of larger vocabularies that
-     * begin with the same tokens; rule: its split rule */
+    /* name: for messages, name of the vocabulary, and of larger vocabularies that begin with the
+     * same tokens. rule: name of the split rule. */
     const char *name, *rule;
-    uint32_t size; /* number of ids */
+    uint32_t size; /* number of ids, including those of special tokens */
     sgt_normalize normalize;
     struct {
         uint32_t id;
         const char *name;
-        /* special tokens whose names are the same in all versions of the vocabulary; other ids
-         * above the ranks count as unused */
+        /* Names of the special tokens that are the same in all versions of the vocabulary. The
+         * other ids above those of ordinary tokens count as unused. */
     } special[SPECIAL];
 } known[] = {
     {.ranks = {0xD22AC95E30426420, 0x506E4A633F7CF7FA},
@@ -311,7 +317,8 @@ static const struct known {
     {.ranks = {0x9720B1CDD736D5FA, 0x506E4A633F7CF7FA},
      .name = "Qwen",
      .rule = "qwen2",
-     /* special tokens with higher ids differ between versions, so they are not listed */
+     /* special tokens with ids from `size` on are not listed, because they differ between versions
+      * of Qwen */
      .size = 151646,
      .special = {{151643, SGT_EOT_TEXT}, {151644, "<|im_start|>"}, {151645, "<|im_end|>"}},
      .normalize = SGT_NORMALIZE_NFC},
@@ -322,9 +329,10 @@ static const struct known {
      .special = {{SGT_GPT2_IDS - 1, SGT_EOT_TEXT}}},
 };
 
-/* Set *found to the known vocabulary that has exactly the ranks of p, or to NULL if there is none.
- * If p has only the first ranks of a known vocabulary, the file may be truncated: fail, unless the
- * caller gave a split rule, which shows that the file is meant to be a different vocabulary. */
+/* Set *found to the known vocabulary that has exactly the tokens of *p, or to NULL if there is
+ * none. Return 0 or SGT_EFORMAT. If *p begins with the same tokens as a known vocabulary, but has
+ * fewer tokens, fail, because the file is probably truncated. But if the caller gave a split rule,
+ * accept the file as a different vocabulary. */
 static int find_known(const struct known **found, const sgt_vocab_parts *p, sgt_error *err)
 {
     const struct known *const end = known + sizeof known / sizeof *known;
@@ -359,8 +367,8 @@ static int add_known(source *s, const struct known *k, sgt_error *err)
     return rc < 0 ? rc : fill_ids(p, k->size, err);
 }
 
-/* Return the id of the end of text, which a file of ranks does not name: the unused id below the
- * largest id if there is exactly one, otherwise the largest id plus 1. */
+/* Return an id for the end-of-text token, because a .tiktoken file does not contain this token: the
+ * unused id below the largest id if there is exactly one, otherwise the largest id plus 1. */
 static uint32_t free_id(const sgt_vocab_parts *p)
 {
     uint32_t id = 0;
@@ -398,9 +406,11 @@ static const char *type_of(const json_t *o)
     return type ? type : "an unknown type";
 }
 
-/* Set p->rule to the pattern of a Split, in PCRE2's syntax. If there is a member "pcre2", it is the
- * pattern: sgt writes it if Hugging Face's library would read the pattern differently. Otherwise,
- * the regular expression must be one that sgt knows. */
+/* Set p->rule to the pattern, in PCRE2's syntax, by which the JSON object `o` of a tokenizer.json
+ * or tekken.json splits text. If `o` has a member "pcre2", this is the pattern. (sgt writes this
+ * member if Hugging Face's library needs a different pattern for the same result.) Otherwise, the
+ * regular expression `regex` must be one that sgt knows. If an earlier Split has set p->rule, the
+ * new pattern must stand for both Splits. */
 static int read_regex(sgt_vocab_parts *p, const json_t *o, const char *regex, sgt_error *err)
 {
     const char *pcre2 = p->rule ? NULL : json_string_value(json_object_get(o, "pcre2"));
@@ -411,9 +421,10 @@ static int read_regex(sgt_vocab_parts *p, const json_t *o, const char *regex, sg
                     p->path);
 }
 
-/* Read a Split by a regular expression whose matches become pieces. Another Split may come before
- * it. For the named rules, the Split may also remove the text between matches, because their
- * matches leave none. */
+/* Read a step "Split" of a tokenizer.json, and set p->rule. The Split must have a regular
+ * expression whose matches become pre-tokens ("Isolated"). It can also remove the text between
+ * matches ("Removed"), but only if sgt has its own code for the rule, because the matches of such a
+ * rule leave no text between them. */
 static int read_split(sgt_vocab_parts *p, const json_t *o, sgt_error *err)
 {
     const char *regex = json_string_value(json_object_get(json_object_get(o, "pattern"), "Regex"));
@@ -429,8 +440,8 @@ static int read_split(sgt_vocab_parts *p, const json_t *o, sgt_error *err)
         err);
 }
 
-/* Read a ByteLevel step of tokenizer.json, which writes bytes in the byte alphabet. It also splits
- * by GPT-2's rule, unless its use_regex is false. Set *found to 1. */
+/* Read a step "ByteLevel" of a tokenizer.json, which converts bytes to the byte alphabet and also
+ * splits text by GPT-2's rule, unless its member "use_regex" is false. Set *found to 1. */
 static int read_byte_level(sgt_vocab_parts *p, const json_t *o, int *found, sgt_error *err)
 {
     const json_t *regex = json_object_get(o, "use_regex");
@@ -440,7 +451,7 @@ static int read_byte_level(sgt_vocab_parts *p, const json_t *o, int *found, sgt_
                       "ByteLevel with add_prefix_space changes the text (--pattern replaces it)",
                       err);
     if (json_is_false(regex)) {
-        /* no step splits the text, so the whole text is one piece */
+        /* If no step splits the text, all of the text is one pre-token. */
         if (!p->rule) p->rule = "(?s).+";
         return SGT_OK;
     }
@@ -473,7 +484,7 @@ static int read_rule(sgt_vocab_parts *p, const json_t *root, sgt_error *err)
 {
     const json_t *o = json_object_get(root, "pre_tokenizer");
     int found = 0, rc;
-    if (p->rule) return SGT_OK; /* a rule given by the caller overrides the file's rule */
+    if (p->rule) return SGT_OK; /* the caller's split rule replaces the rule in the file */
     if (!json_is_object(o))
         return refuse(p, "is not byte-level: ", "it has no pre_tokenizer (use --pattern)", err);
     if ((rc = read_pre_tokenizer(p, o, &found, err)) < 0) return rc;
@@ -481,7 +492,7 @@ static int read_rule(sgt_vocab_parts *p, const json_t *root, sgt_error *err)
                  : refuse(p, "is not byte-level: ", "its pre_tokenizer contains no ByteLevel", err);
 }
 
-/* Return 1 if a setting of a tokenizer.json exists and is not null, else 0. */
+/* Return 1 if a member of a tokenizer.json exists and is not null, otherwise 0. */
 static int is_set(const json_t *o) { return o && !json_is_null(o); }
 
 static int read_normalizer(sgt_vocab_parts *p, const json_t *root, sgt_error *err)
@@ -502,8 +513,8 @@ static int read_normalizer(sgt_vocab_parts *p, const json_t *root, sgt_error *er
     return SGT_OK;
 }
 
-/* Return the name of the first setting of an added token that sgt does not apply, or NULL if sgt
- * applies all of them. */
+/* Return the name of the first setting that is true in the added token `o` but that sgt does not
+ * apply, or NULL if there is no such setting. */
 static const char *setting_of(const json_t *o)
 {
     static const char *const names[] = {"lstrip", "rstrip", "single_word"};
@@ -512,9 +523,9 @@ static const char *setting_of(const json_t *o)
     return NULL;
 }
 
-/* Return 1 if the text of an added token is a marker, such as <tool_call>, or DeepSeek's <dsml: and
- * ｜DSML｜. sgt treats every marker as a special token, because Qwen's file does not call all of its
- * markers special. */
+/* Return 1 if the text of an added token looks like that of a special token, such as <tool_call>,
+ * <dsml: or ｜DSML｜; otherwise 0. sgt treats such added tokens as special even if the file does not
+ * mark them as special, because Qwen's file does not mark all of them. */
 static int is_marker(const char *text)
 {
     return strlen(text) > 2 && (text[0] == '<' || !strncmp(text, "｜", 3));
@@ -582,7 +593,8 @@ static int read_huggingface(source *s, sgt_error *err)
     sgt_vocab_parts *p = &s->parts;
     json_t *names = json_object();
     int rc = names ? SGT_OK : sgt_fail_memory(err, p->path);
-    /* Ignore truncation and padding, because documents of training data may have any length. */
+    /* Ignore truncation and padding, because sgt never truncates or pads the documents of training
+     * data. */
     p->ignored = is_set(json_object_get(s->root, "truncation")) ||
                  is_set(json_object_get(s->root, "padding"));
     if (!rc && (rc = read_normalizer(p, s->root, err)) == 0 &&
@@ -592,15 +604,17 @@ static int read_huggingface(source *s, sgt_error *err)
     return rc;
 }
 
-/* ---- tekken.json: Mistral's ranks, whose ids follow those of the special tokens ---- */
+/* ---- tekken.json ----
+ *
+ * Mistral's format: ids are ranks, plus the number of special tokens, which have the lowest ids. */
 
 static json_int_t number_of(const json_t *o, const char *name)
 {
     return json_integer_value(json_object_get(o, name));
 }
 
-/* Add the special token with this id. If the file does not name the token, give it a standard
- * name. */
+/* Add the special token with this id to s->parts. If the file does not contain its name, use the
+ * standard name. */
 static int add_special(source *s, size_t id, sgt_error *err)
 {
     const json_t *o = json_array_get(json_object_get(s->root, "special_tokens"), id);
@@ -625,7 +639,7 @@ static int read_tekken(source *s, sgt_error *err)
             p->path);
     int rc = pattern && !p->rule ? read_regex(p, config, pattern, err) : SGT_OK;
     p->assumed = !pattern;
-    p->ranks = 1; /* set even if there is a merges.txt */
+    p->ranks = 1; /* even if there is a merges.txt */
     for (json_int_t id = 0; id < special && !rc; id++) rc = add_special(s, (size_t)id, err);
     for (json_int_t rank = 0; rank < all - special && !rc; rank++) {
         const json_t *o = json_array_get(json_object_get(s->root, "vocab"), (size_t)rank);
@@ -655,14 +669,14 @@ static int is_merges(const text_file *t)
            (len >= 10 && !strcmp(t->path + len - 10, "merges.txt"));
 }
 
-/* Names of the files that are looked for in a folder: first the files that hold tokens; from index
- * MERGES on, the files that hold merges. */
+/* Names of the files that are looked for in a folder: first the files that contain tokens; from
+ * index MERGES on, the files that contain merges. Each list ends with NULL. */
 static const char *const file_names[] = {
     "tokenizer.json", "vocab.json", "encoder.json", NULL, "merges.txt", "vocab.bpe", NULL};
 enum { MERGES = 4 };
 
-/* Read the first of the named files that exists in the folder. If none exists, leave t->bytes NULL
- * and return 0. */
+/* Read the first file that exists in the folder into *t. name: names of the files to try, followed
+ * by NULL. If none of them exists, leave t->bytes NULL and return 0. */
 static int read_first(text_file *t, const char *folder, const char *const *name, sgt_error *err)
 {
     for (; *name; name++)
@@ -671,8 +685,9 @@ static int read_first(text_file *t, const char *folder, const char *const *name,
     return SGT_OK;
 }
 
-/* Read the vocabulary's file `path`. If `path` is a folder, read the first known file in it
- * instead. Write the path of the folder that contains the file to `folder`. */
+/* Read the vocabulary's file `path` into s->vocab. If `path` is a folder, read the first file in it
+ * that has a known name instead. Write the path of the folder that contains the file to
+ * `folder`. */
 static int read_named(source *s, const char *path, char folder[SGT_PATH], sgt_error *err)
 {
     const char *slash = strrchr(path, '/');
@@ -696,13 +711,14 @@ static int read_named(source *s, const char *path, char folder[SGT_PATH], sgt_er
                           folder);
 }
 
-/* Return 1 if the vocabulary's file is a tokenizer.json, else 0. */
+/* Return 1 if the vocabulary's file is a tokenizer.json, otherwise 0. */
 static int is_huggingface(const source *s)
 {
     return json_is_object(json_object_get(s->root, "model"));
 }
 
-/* Read the vocabulary's file or folder `path`, and the format's second file if it exists. */
+/* Read the vocabulary's file or folder `path`. If its format has two files, such as vocab.json and
+ * merges.txt, also read the second file if it exists in the same folder. */
 static int read_texts(source *s, const char *path, sgt_error *err)
 {
     char folder[SGT_PATH];
@@ -718,13 +734,14 @@ static int read_texts(source *s, const char *path, sgt_error *err)
     return rc;
 }
 
-/* Parse the tokens and merges of the files that read_texts has read. */
+/* Add the tokens and merges in the files that read_texts has read to s->parts. */
 static int read_parts(source *s, sgt_error *err)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     memset(s->base64, -1, sizeof s->base64);
     for (int i = 0; i < 64; i++) s->base64[(uint8_t)digits[i]] = (int8_t)i;
-    /* enough for any token or merge, since none has more bytes than its file */
+    /* scratch buffer that is large enough for any token or merge, because neither is larger than
+     * its file */
     if (!(s->room = malloc(s->merges.n + s->vocab.n + 4)))
         return sgt_fail_memory(err, s->parts.path);
     s->parts.assumed = 1;
@@ -742,8 +759,9 @@ static int read_parts(source *s, sgt_error *err)
     return rc < 0 || !s->merges.bytes ? rc : read_merges(s, err);
 }
 
-/* Check that PCRE2 can compile a split rule, unless sgt has its own code for the rule. On failure,
- * return SGT_EUSAGE if the caller gave the rule, or SGT_EFORMAT if the file contains it. */
+/* Check that PCRE2 can compile the split rule `rule`, unless sgt has its own code for it. given:
+ * the rule that the caller gave; NULL if the rule is from the file `path`. If PCRE2 cannot compile
+ * it, return SGT_EUSAGE if the caller gave the rule, otherwise SGT_EFORMAT. */
 static int check_rule(const char *path, const char *rule, const char *given, sgt_error *err)
 {
     sgt_pattern *p = NULL;
@@ -757,8 +775,8 @@ static int check_rule(const char *path, const char *rule, const char *given, sgt
     return sgt_fail(err, SGT_EFORMAT, "%s: its %s (--pattern replaces it)", path, why.text);
 }
 
-/* Create GPT-2's vocabulary from the built-in tables. If `rule` is not NULL, it replaces GPT-2's
- * split rule. */
+/* Create GPT-2's vocabulary from the built-in tables. rule: split rule that replaces GPT-2's rule,
+ * or NULL. */
 static int load_gpt2(sgt_vocab **out, const char *rule, sgt_error *err)
 {
     sgt_vocab *v = NULL;
@@ -779,7 +797,7 @@ static int load_file(sgt_vocab **out, const char *path, const char *rule, sgt_er
     if (rule) s.parts.assumed = 0;
     if (!rc) rc = check_rule(path, s.parts.rule, rule, err);
     if (!rc) rc = sgt_vocab_from_parts(out, &s.parts, err);
-    /* GPT-2's vocabulary is named gpt2, whatever its file is called */
+    /* name GPT-2's vocabulary gpt2 even if its file has a different name */
     if (!rc && sgt_vocab_fingerprint(*out) == SGT_GPT2_FINGERPRINT)
         snprintf((*out)->name, sizeof(*out)->name, "gpt2");
     sgt_vocab_parts_free(&s.parts);
