@@ -245,9 +245,9 @@ run_failure_like '^sgt-tokenize: cut.json: line [0-9]+: ' sgt-tokenize --vocab c
 # ---- settings and patterns that are not what they seem ----
 
 # --special eot matches only the literal. Settings by which Hugging Face's library also takes
-# blanks, or matches only whole words, are refused.
-for setting in lstrip rstrip single_word; do
-    hf $setting 's/"'$setting'": false/"'$setting'": true/'
+# blanks, matches only whole words, or searches the normalized text, are refused.
+for setting in lstrip rstrip single_word normalized; do
+    hf $setting 's/"'$setting'": false/"'$setting'": true/; s/"normalizer": null/"normalizer": {"type": "NFC"}/'
     run_failure "$setting.json: added_tokens: <|endoftext|> has $setting: true, which --special eot does not "\
 "support (set it to false, or omit --special eot)" sgt-tokenize --vocab $setting.json --special eot in.txt refused
     run 1 sgt-tokenize --dry-run --vocab $setting.json --special eot in.txt

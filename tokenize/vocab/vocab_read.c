@@ -514,11 +514,12 @@ static int read_normalizer(sgt_vocab_parts *p, const json_t *root, sgt_error *er
 }
 
 /* Return the name of the first setting that is true in the added token `o` but that sgt does not
- * apply, or NULL if there is no such setting. */
-static const char *setting_of(const json_t *o)
+ * apply, or NULL if there is no such setting. "normalized", by which text is normalized before the
+ * token is searched for, changes nothing unless there is a normalizer. */
+static const char *setting_of(const sgt_vocab_parts *p, const json_t *o)
 {
-    static const char *const names[] = {"lstrip", "rstrip", "single_word"};
-    for (size_t i = 0; i < 3; i++)
+    static const char *const names[] = {"lstrip", "rstrip", "single_word", "normalized"};
+    for (size_t i = 0; i < (p->normalize > SGT_NORMALIZE_NONE ? 4u : 3u); i++)
         if (json_is_true(json_object_get(o, names[i]))) return names[i];
     return NULL;
 }
@@ -552,7 +553,7 @@ static int read_added(sgt_vocab_parts *p, const json_t *root, json_t *names, sgt
         if (!special && !p->marker) p->marker = number + 1;
         const int rc = sgt_vocab_parts_token(p, number, text, strlen(text), 1, err);
         if (rc < 0) return rc;
-        p->tokens[number].setting = setting_of(o);
+        p->tokens[number].setting = setting_of(p, o);
         if (json_object_set(names, text, (json_t *)id) < 0)
             return refuse(p, "out of ", "memory", err);
     }
