@@ -29,8 +29,8 @@ int main(int argc, char **argv)
     sgt_search_wheels();
     sgt_config_default(&bench_config);
     bench_config.seq = 0;
-    /* ignore a failure to install the handler: the only loss is that reading a truncated shard
-     * kills the process with SIGBUS instead of returning an error */
+    /* A failure to install the handler is ignored. Without the handler, reading a truncated shard
+     * kills the process with SIGBUS instead of returning an error. */
     sgt_loader_guard_sigbus(NULL);
     return sgt_run_command(&program, argc, argv);
 }

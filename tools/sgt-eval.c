@@ -1,5 +1,5 @@
-/* sgt-eval: measures how good a model is. This file has the command line; tools/eval/ has the
- * evaluations. */
+/* sgt-eval: computes the loss of a GPT-2 model on sets of tokens, and its accuracy on files of
+ * questions. This file contains the command line; tools/eval/ does the computations. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static const sgt_program program = {
                 "  sgt-eval run/step-00001000 hellaswag_val.jsonl lambada_test.jsonl\n"
                 "  sgt-eval gpt2/ --data out/ --device cuda --json"};
 
-/* Return the sequence length with which the run in `folder` was trained, or 0 if that is
+/* Return the sequence length with which the model in `folder` was trained, or 0 if it is
  * unknown. */
 static uint64_t trained_seq(const char *folder)
 {
@@ -113,8 +113,8 @@ int main(int argc, char **argv)
     sgt_error err;
     sgt_spin_little(argv);
     sgt_search_wheels();
-    /* ignore a failure to install the handler: the only loss is that reading a truncated shard
-     * kills the process with SIGBUS instead of returning an error */
+    /* A failure to install the handler is ignored. Without the handler, reading a truncated shard
+     * kills the process with SIGBUS instead of returning an error. */
     sgt_loader_guard_sigbus(NULL);
     int first = sgt_options_parse(&program, argc, argv);
     if (argc - first == 1 && !o.data.count)

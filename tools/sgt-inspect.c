@@ -1,6 +1,6 @@
-/* sgt-inspect: describes a folder of shards, a shard, a run or a checkpoint. It can also verify and
- * decode shards, show the batches that training would draw, compare two data sets, and convert a
- * data set to the formats of other trainers. */
+/* sgt-inspect: prints what a folder of shards, a shard, a training run or a checkpoint contains. It
+ * can also verify and decode shards, print the batches that training would draw, compare two sets
+ * of shards, and convert a set to the formats of other trainers. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -82,9 +82,9 @@ static const sgt_program program = {
                 "  sgt-inspect --compare out/ out2/\n"
                 "  sgt-inspect --export megatron out/ for-megatron/"};
 
-/* Return SGT_EFORMAT because one or more shards are damaged. If there is only one, the message
- * describes its damage. Otherwise, print one line for each damaged shard; the message states how
- * many there are. */
+/* Return SGT_EFORMAT, because at least one shard is damaged. If one shard is damaged, the message
+ * in *err describes the damage. If several are, print a line for each of them; the message in *err
+ * states their number. */
 static int report_damage(const inspect_set *s, sgt_error *err)
 {
     sgt_error one;
@@ -116,8 +116,8 @@ static int inspect_shards(sgt_error *err)
     return rc;
 }
 
-/* Return whether to show statistics of packed rows. The user requests them with --sampling packed
- * without --batch. */
+/* Return 1 if statistics of packed rows must be printed, otherwise 0. The user requests these
+ * statistics with --sampling packed without --batch. */
 static int packing(void) { return o.sampling == SGT_SAMPLING_PACKED && !o.batch; }
 
 static int run_one(int mix, sgt_error *err)
@@ -133,15 +133,15 @@ static int run_one(int mix, sgt_error *err)
                         o.path, inspect_kinds[k]);
     if (k == INSPECT_RUN) return inspect_run(&o, err);
     if (k == INSPECT_CHECKPOINT) return inspect_checkpoint(&o, err);
-    /* check that the file is a shard, because the loader would accept any file */
+    /* return an error if the file is not a shard, because the loader accepts any file */
     if ((o.batch || packing()) && !mix && !o.raw && (rc = inspect_known(o.path, err)) < 0)
         return rc;
     if (packing()) return inspect_packing(&o, err);
     return o.batch ? inspect_batches(&o, err) : inspect_shards(err);
 }
 
-/* Inspect the single operand o.path. It has the same form as --data of sgt-train: a path or, with
- * --batch, several paths with weights. */
+/* Inspect the operand o.path. Like the argument of --data in sgt-train, it is a path or, with
+ * --batch, a list of several paths with weights. */
 static int run(sgt_error *err)
 {
     sgt_loader_set *sets;
@@ -157,8 +157,8 @@ static int run(sgt_error *err)
     return rc;
 }
 
-/* Exit with a usage error if mutually exclusive options are given, or if the number of paths is
- * wrong. */
+/* Exit with a usage error if the given options cannot be combined, if an option is given without
+ * another that it needs, or if `count`, the number of paths given, does not fit the options. */
 static void check_usage(int count)
 {
     const int batch = o.batch != NULL, two = compare || export_given;
@@ -186,8 +186,8 @@ static void check_usage(int count)
         sgt_usage(&program, "expected a path: a folder of shards, a shard, a run or a checkpoint");
     if (count > 1 && !two)
         sgt_usage(&program, "expected one path, not %d (--compare and --export take two)", count);
-    /* The first four modes cannot be combined with any other mode. The last two, --decode and
-     * --verify, may be combined with each other. */
+    /* Refuse any two modes together, except for the last two in the list, --decode and --verify,
+     * which can be combined with each other. */
     for (size_t i = 0; i < 4; i++)
         for (size_t k = i + 1; k < sizeof modes / sizeof *modes; k++)
             if (modes[i].given && modes[k].given)
@@ -211,16 +211,17 @@ int main(int argc, char **argv)
     sgt_error err;
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
     const char *const *paths = (const char *const *)argv + first;
-    /* --export does not offer the first layout, sgt, so the index of the chosen word is one less
-     * than its value in sgt_layout; add 1 */
+    /* Add 1 to the index of the word that the user chose for --export, to get the layout's value in
+     * sgt_layout. The words of --export begin with the second layout, because the first one is
+     * sgt's own. */
     o.layout += export_given;
     o.raw *= 16; /* the words stand for 16 and 32 */
     check_usage(count);
     o.path = argv[first];
     o.notice = sgt_talk_notice(program.name, o.quiet);
     o.stop = sgt_catch_signals();
-    /* ignore a failure to install the handler: the only loss is that reading a truncated shard
-     * kills the process with SIGBUS instead of returning an error */
+    /* A failure to install the handler is ignored. Without the handler, reading a truncated shard
+     * kills the process with SIGBUS instead of returning an error. */
     sgt_loader_guard_sigbus(NULL);
     int rc = compare        ? inspect_compare(&o, paths, &err)
              : export_given ? inspect_export(&o, paths, &err)

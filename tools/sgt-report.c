@@ -1,5 +1,5 @@
-/* sgt-report: writes an HTML page about one or more training runs, with their curves and with
- * advice. */
+/* sgt-report: writes an HTML page about one or more training runs, with curves such as the loss,
+ * and with advice on how to train better. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static const sgt_program program = {.name = "sgt-report",
                                     .examples = "  sgt-report run/\n"
                                                 "  sgt-report runs/* -o compared.html"};
 
-/* Return x as a JSON number, or null if x is NAN, which stands for an unknown number. */
+/* Return x as a JSON number, or JSON's null if x is NaN, which stands for an unknown value. */
 static json_t *number(double x) { return isnan(x) ? json_null() : json_real(x); }
 
 static json_t *run_json(const report_run *r)
@@ -61,8 +61,8 @@ static json_t *run_json(const report_run *r)
         "damaged_lines", (json_int_t)r->log.damaged, "advice", advice);
 }
 
-/* Print the main numbers of all runs as JSON. `out` is the path of the page, or NULL if no page was
- * written. `replaced` is 1 if the page replaced an existing file. */
+/* Print the main numbers of all runs as a JSON object. out: path of the page, or NULL if no page
+ * was written. replaced: 1 if the page replaced an existing file, otherwise 0. */
 static int print_json(const report *r, const char *out, int replaced, sgt_error *err)
 {
     json_t *runs = json_array();
@@ -73,8 +73,8 @@ static int print_json(const report *r, const char *out, int replaced, sgt_error 
                           JSON_REAL_PRECISION(9), err);
 }
 
-/* Write the page to the file `out`. The page is built in memory first, and written only when it is
- * complete, so that a failure leaves no incomplete file behind. */
+/* Write the page to the file at path `out`, and set *bytes to its size. The page is first built in
+ * memory, and written only when it is complete, so that an error leaves no incomplete file. */
 static int write_page(const report *r, const char *out, size_t *bytes, sgt_error *err)
 {
     char *text = NULL;

@@ -1,5 +1,5 @@
-/* sgt-sample: generates text with a model. This file has the command line. train/generate generates
- * the text, and tools/sample/show.c prints it. */
+/* sgt-sample: generates text with a model. This file contains the command line. The code in
+ * train/generate/ generates the tokens, and tools/sample/show.c prints their text. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -80,12 +80,12 @@ static const sgt_program program = {
 typedef struct sampling {
     sample_run run;
     sgt_notice notice;
-    char held[4096]; /* notices to be printed after the generated texts, one per line */
+    char held[4096]; /* notices that will be printed after the generated texts, one per line */
     const sgt_stop *stop;
 } sampling;
 
-/* Save a notice, to be printed after the generated texts. Printing the notice at once could
- * interrupt a line of generated text. */
+/* Save a notice, which will be printed after the generated texts, because a notice that is printed
+ * at once could appear in the middle of a line of generated text. */
 static void hold(void *ctx, const char *line)
 {
     sampling *s = ctx;
@@ -158,8 +158,8 @@ static int run(sampling *s, const char *path, sgt_error *err)
     return rc;
 }
 
-/* Exit with a usage error if "-" is given for more than one prompt, because standard input can be
- * read only once. */
+/* Exit with a usage error if "-", which stands for standard input, is given for more than one
+ * prompt, because standard input can be read only once. */
 static void check_input(void)
 {
     int times = 0;

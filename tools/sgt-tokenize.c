@@ -1,5 +1,5 @@
-/* sgt-tokenize: converts text to shards of tokens on disk. The library function sgt_tokenize does
- * the conversion. This file has the command line and the messages. */
+/* sgt-tokenize: converts text to shards (files of tokens). This file contains the command line and
+ * the messages; the library function sgt_tokenize does the conversion. */
 #include "tokenize/sgt_tokenize.h"
 
 #include <jansson.h>
@@ -19,12 +19,12 @@
 #include "tools/cli/talk.h"
 #include "tools/ranks/ranks.h"
 
-/* Values of the options: `t` is the struct that is passed to sgt_tokenize, and `o` has the options
- * that sgt_tokenize does not need or needs in another form. */
+/* Values of the command-line options. `t` is passed to sgt_tokenize. `o` contains the options that
+ * sgt_tokenize does not need, or that must be converted first. */
 static sgt_tokenize_options t = {.size = sizeof t};
 static struct {
     const char *cpu;
-    int normalize; /* index of the chosen word among those of --normalize */
+    int normalize; /* argument of --normalize, as an index into its list of words */
     sgt_option_list filters;
     uint64_t threads, rank, ranks, train_vocab;
     int rank_given, ranks_given, shard_tokens_given;
@@ -127,14 +127,14 @@ static sgt_program program = {
 
 typedef struct meter {
     sgt_progress *bar;
-    /* Time of the first progress report, from which the speed is measured. The start of the program
-     * would be too early, because the program may have to wait until another process releases the
-     * folder OUT. */
+    /* Time in seconds of the first progress report, from which the speed is computed. The start of
+     * the program is too early for this, because the program may first wait until another process
+     * releases the output folder. */
     double began;
-    /* Work that was already done when this run started, by an earlier run that was interrupted:
-     * `from` in bytes of text, `tokens_from` in tokens. */
+    /* Amount of work that an earlier, interrupted run had done before this run: bytes of text
+     * (`from`) and tokens (`tokens_from`). */
     uint64_t from, tokens_from;
-    int begun; /* 1: the fields above are set */
+    int begun; /* 1 if the fields above are set, otherwise 0 */
 } meter;
 
 static void show_progress(void *ctx, uint64_t done, uint64_t total, uint64_t tokens)
@@ -177,10 +177,10 @@ static void print_things(FILE *to, const char *before, uint64_t n, const char *s
     fprintf(to, "%s%s%s", before, sgt_format_things(text, sizeof text, n, singular, plural), after);
 }
 
-/* Print what was done, for example "24 B of text in 4 files, 3 ms, 8.00 kB/s". `bytes` is the size
- * of all text, and `read` the size of the text that this run has read. If `read` is less than
- * `bytes`, an earlier run, which was interrupted, has read the rest; in that case, print both
- * sizes. */
+/* Print a line about the work done, for example "24 B of text in 4 files, 3 ms, 8.00 kB/s". bytes:
+ * size of all text. read: size of the text that this run has read. If `read` is less than `bytes`,
+ * an earlier, interrupted run has read the other text, so the line shows the sizes for both
+ * runs. */
 static void print_work(FILE *to, uint64_t bytes, uint64_t read, uint64_t files, double seconds)
 {
     char all[40], here[40], before[40], time[40], rate[40];
@@ -205,8 +205,8 @@ static void print_skipped(FILE *to, uint64_t files)
                                 : " skipped: not plain text (see --binary)\n");
 }
 
-/* Print that the validation split has no documents and why, and suggest a value of --split that
- * would probably help. */
+/* Print that the validation split contains no documents, and why. Unless there is only one
+ * document, suggest a value of --split with which the split would probably contain some. */
 static void print_no_validation(FILE *to, const sgt_tokenize_result *r)
 {
     fputs("No document fell into the validation split: ", to);
@@ -267,9 +267,9 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
 
 /* ---- --dry-run ---- */
 
-/* Return whether `path`, the last operand with --dry-run, is the output folder OUT and not an
- * input. It is OUT if it does not exist yet, is an empty folder, or is a folder that sgt-tokenize
- * has written. */
+/* Return 1 if `path`, the last operand with --dry-run, is the output folder, or 0 if it is an
+ * input. It is the output folder if it does not exist, is an empty folder, or is a folder that
+ * sgt-tokenize has written. */
 static int can_be_out(const char *path)
 {
     struct stat st;
@@ -315,8 +315,9 @@ static void print_estimate(const sgt_dry_run_result *r)
     sgt_wrapped_close(&w);
 }
 
-/* Print the estimate of --dry-run. The operand OUT is optional. If OUT has too little free space,
- * return an error after printing, unless --force is given. */
+/* Print the estimate of --dry-run. The operand OUT, the output folder, is optional with --dry-run.
+ * If the file system of OUT has too little free space, print the estimate and then return an error,
+ * unless --force is given. */
 static int estimate(sgt_error *err)
 {
     sgt_dry_run_result r;
@@ -340,9 +341,9 @@ static void show_pieces(void *ctx, uint64_t done, uint64_t total, uint64_t piece
     sgt_progress_update(ctx, done, total, 0, "counting");
 }
 
-/* Run --train-vocab: train a vocabulary on the inputs, write its files to OUT and print the result.
- * Return SGT_EUSAGE if there are several ranks, because each rank would train the same
- * vocabulary. */
+/* Implement --train-vocab: train a vocabulary on the inputs, write its files to the folder OUT, and
+ * print the result. If there are several ranks (processes), return SGT_EUSAGE, because each of them
+ * would train the same vocabulary. */
 static int make_vocab(sgt_error *err)
 {
     sgt_tokenize_result result = {.size = sizeof result};
@@ -392,7 +393,8 @@ static void check_ranks(void)
     if (o.rank_given && !o.ranks_given)
         sgt_usage(&program, "--rank: needs --ranks N, the number of processes");
     if (!o.ranks_given) return;
-    /* with --ranks, let every process print its own errors, even under a launcher */
+    /* With --ranks, every process prints its own errors, even if a launcher such as mpirun has
+     * started it. */
     program.rank = NULL;
     if (!o.rank_given) sgt_usage(&program, "--ranks: needs --rank I, the number of this process");
 }
@@ -433,17 +435,17 @@ static int tokenize(sgt_error *err)
                 t.out, t.rank + 1, t.ranks, r.waiting);
     sgt_progress_end(m.bar);
     if (rc == SGT_ESTOPPED) return sgt_fail(err, rc, "stopped (run the same command to continue)");
-    /* print results only in rank 0 if ranks are connected, because the results are then sums over
-     * all ranks */
+    /* If the ranks (processes) are connected, only rank 0 prints results, because they are sums
+     * over all ranks. */
     if (rc < 0 || (t.joined && t.rank)) return rc;
     if (!r.waiting && o.json) return print_json(&r, err);
     if (!r.waiting && !o.quiet) print_summary(t.out, &r);
     return SGT_OK;
 }
 
-/* Run `work`, and return the program's exit code. This process may be one of several ranks,
- * according to --ranks or to a launcher. Under a launcher, only rank 0 prints results, but every
- * rank prints notices about the inputs that it skips. */
+/* Call `work`, and return the program's exit code. If a launcher such as mpirun has started several
+ * ranks (processes), connect them first. In that case, only rank 0 prints results, but every rank
+ * prints notices about the inputs that it skips. */
 static int run(int (*work)(sgt_error *err))
 {
     sgt_error err;
@@ -472,8 +474,8 @@ int main(int argc, char **argv)
     sgt_take_cpu(&program, o.cpu);
     check_ranks();
     check_train_vocab();
-    /* without --shard-tokens, pass 0: the library then uses its default, or writes one file per
-     * split in other trainers' formats */
+    /* Without --shard-tokens, pass 0. In that case, the library uses its default number of tokens
+     * per shard or, for the formats of other trainers, writes one file per split. */
     if (!o.shard_tokens_given) t.shard_tokens = 0;
     t.inputs = (const char *const *)(argv + first);
     t.input_count = (size_t)(count - 1);

@@ -1,5 +1,5 @@
-/* sgt-train: trains GPT-2 on shards. This file has the command line and the messages; train/ has
- * the training itself. */
+/* sgt-train: trains GPT-2 on shards (files of tokens). This file contains the command line and the
+ * messages; the code in train/ does the training. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,8 +30,9 @@ static struct {
         no_self_check;
 } o = {.run = "run"};
 
-/* The table of options. Options that are saved with a run are defined in train/config.c, in several
- * sections. ROWS inserts the options of one of these sections into this table. */
+/* Table of the command-line options. The options that are saved with a run are defined in
+ * train/config.c, which divides them into sections. ROWS inserts one of these sections into the
+ * table. */
 #define ROWS(title, s)                                                  \
     {                                                                   \
         .name = title, .kind = SGT_OPT_ROWS, .section = SGT_SECTION_##s \
@@ -101,9 +102,9 @@ static void show_progress(void *ctx, const sgt_metrics *m, uint64_t steps, uint6
     sgt_progress_update(ctx, m->step + 1, steps, first, facts);
 }
 
-/* Start the clock of the progress bar, once the backend is open. The time before that must not
- * lower the displayed rate: the process may have waited until another process released the run's
- * folder. */
+/* Start the clock of the progress bar. This function is called when the backend is open. The time
+ * before must not lower the displayed rate, because the process may have waited until another
+ * process released the run's folder. */
 static void start_clock(void *ctx, const sgt_backend *b)
 {
     (void)b;
@@ -112,8 +113,8 @@ static void start_clock(void *ctx, const sgt_backend *b)
 
 static void show_line(void *ctx, const char *line) { sgt_progress_line(ctx, line); }
 
-/* Format a loss with as many digits as are needed for comparisons, for example 14927, 10.79 or
- * 0.0123. */
+/* Write a loss to the n bytes at `buf`, with enough digits to compare it with other losses, for
+ * example 14927, 10.79 or 0.0123. Return `buf`. */
 static const char *format_loss(char *buf, size_t n, double loss)
 {
     double x = loss < 0 ? -loss : loss;
@@ -122,7 +123,7 @@ static const char *format_loss(char *buf, size_t n, double loss)
 }
 
 /* Print a line such as "loss: 10.79 → 5.47 (mean of the last 20 steps), validation 5.61 (1.870 bits
- * per byte)". Bits per byte are omitted if the vocabulary is unknown. */
+ * per byte)". The bits per byte are omitted if they are unknown, as for an unknown vocabulary. */
 static void print_losses(const sgt_train_losses *l)
 {
     char first[32], mean[32], val[32], bits[48] = "", since[48] = "", of[48] = "";
@@ -184,8 +185,8 @@ static void print_end(const sgt_training_result *r)
         sgt_put_line(stdout, "checkpoint: %s", sgt_printable(path, sizeof path, r->checkpoint));
 }
 
-/* Print a JSON object that has all fields of the last line of the log, and the results of the
- * run. */
+/* Print a JSON object that contains the results of the run, and all members of the last line in the
+ * run's log. */
 static int print_json(const sgt_training_result *r, sgt_error *err)
 {
     json_t *doc = r->last ? json_loads(r->last, 0, NULL) : NULL,
@@ -209,7 +210,7 @@ static int print_json(const sgt_training_result *r, sgt_error *err)
     return sgt_print_json(doc, JSON_REAL_PRECISION(9), err);
 }
 
-/* ---- estimates and self-checks ---- */
+/* ---- estimates, self-checks ---- */
 
 static int on_cuda(const sgt_train_estimate *e) { return strcmp(e->device, "cuda") == 0; }
 
@@ -285,10 +286,10 @@ static json_t *paths_json(const sgt_cuda_device *d, const sgt_cuda_versions *lib
     return json_pack("{s:s, s:o, s:o}", "device", d->name, "libraries", versions, "paths", paths);
 }
 
-/* Run --self-check: test every path of the CUDA backend. (A path is, for example, one
- * implementation of attention.) Paths are tested again even if the cache folder has results of
- * earlier tests. Store the new results in the cache folder, and print them. Return the exit code,
- * which is 1 if a path has failed or no path could be tested. */
+/* Implement --self-check: test every path of the CUDA backend (for example, each implementation of
+ * attention), even if the folder `cache` contains the results of earlier tests. Store the new
+ * results in this folder, and print them. Return the program's exit code, which is 0 only if all
+ * paths were tested and passed. */
 static int check_paths(const char *cache, const sgt_stop *stop)
 {
     sgt_error err, why;
@@ -318,8 +319,8 @@ static int check_paths(const char *cache, const sgt_stop *stop)
 typedef struct reading {
     sample_lines file;
     sgt_examples *e;
-    /* `room` is the number of elements allocated for the array e->starts, and `learnt_room` that
-     * for e->learnt */
+    /* numbers of elements allocated for the arrays e->starts (`room`) and e->learnt
+     * (`learnt_room`) */
     size_t room, learnt_room;
 } reading;
 
@@ -360,12 +361,12 @@ static int read_example(void *ctx, const json_t *line)
                                                       : "\"prompt\" is missing or not a string");
 }
 
-/* Read a JSONL file of examples (see sgt_train_options.examples). Each line is {"prompt": TEXT,
- * "completion": TEXT}. Other keys and blank lines are ignored. If a line is invalid, return
- * SGT_EFORMAT with a message that names the file and the line.
+/* Read examples for training from a JSONL file. (This is sgt_train_options.examples.) Each line of
+ * the file is {"prompt": TEXT, "completion": TEXT}. Other keys and blank lines are ignored. If a
+ * line is invalid, return SGT_EFORMAT with a message that names the file and the line.
  *
- * The texts are normalized and tokenized with the vocabulary in the folder of the model at `model`,
- * which has `vocab` ids, or with GPT-2's vocabulary if `model` is NULL. An example consists of the
+ * Each text is normalized and tokenized. The vocabulary is that in the folder of the model at path
+ * `model`, which has `vocab` ids, or GPT-2's if `model` is NULL. An example consists of the
  * prompt's tokens, the completion's tokens and the end-of-text id. An empty prompt is replaced with
  * the end-of-text id. */
 static int read_examples(const char *path, const char *model, uint32_t vocab, sgt_examples *e,
@@ -396,21 +397,21 @@ static int read_examples(const char *path, const char *model, uint32_t vocab, sg
     return rc;
 }
 
-/* ---- vocabularies of data and model ---- */
+/* ---- vocabularies ---- */
 
-/* Compare the vocabulary in the folder of the model at `path` with the vocabulary of the data.
- * Training calls this function through sgt_train_options.vocabulary. Return 1 if the vocabularies
- * agree, 0 if they differ, or a negative SGT_E*. If they agree and `bytes` is not NULL, set
- * bytes[i] to the length in bytes of the text of id i, for i < n. If `path` is NULL, there is no
- * model to compare with: return 1, and set `bytes` from the vocabulary of the data. */
+/* Compare the vocabulary in the folder of the model at `path` with the vocabulary of the training
+ * data. (This is sgt_train_options.vocabulary.) Return 1 if the vocabularies agree, 0 if they
+ * differ, or a negative SGT_E* on error. If they agree and `bytes` is not NULL, set bytes[id] to
+ * the length in bytes of the token's text, for each id below n. If `path` is NULL, there is no
+ * model to compare with: return 1, and set bytes[] from the vocabulary of the data. */
 static int compare_vocabulary(const char *path, const char *tokenizer, uint64_t fingerprint,
                               uint32_t *bytes, uint32_t n, sgt_error *err)
 {
     sgt_vocab *v = NULL, *data = NULL;
     int rc = path ? sample_vocab_beside(&v, path, 0, "", err)
                   : sample_vocab_of_data(&v, NULL, fingerprint, n, err);
-    /* SGT_EUSAGE means that the model's folder has no vocabulary. There is nothing to compare, so
-     * assume that the vocabularies agree. */
+    /* SGT_EUSAGE means that the model's folder contains no vocabulary. In that case, assume that
+     * the vocabularies agree, because nothing can be compared. */
     if (rc < 0) return path && rc == SGT_EUSAGE ? 1 : rc;
     int same = !path || !fingerprint || sgt_vocab_fingerprint(v) == fingerprint;
     if (!same) rc = sample_vocab_of_data(&data, tokenizer, fingerprint, 0, err);
@@ -423,9 +424,9 @@ static int compare_vocabulary(const char *path, const char *tokenizer, uint64_t 
 
 /* ---- the command line ---- */
 
-/* If the message in *err is about an option in the --config file (it then begins with "--NAME"),
- * put the file's path and the line number in front of the message. `text` is the content of the
- * file. */
+/* If the message in *err is about an option in the file given with --config, insert the file's path
+ * and the option's line number before the message. Such a message begins with "--NAME". text:
+ * contents of the file. */
 static void name_line(sgt_error *err, const char *text)
 {
     char key[64];
@@ -438,7 +439,7 @@ static void name_line(sgt_error *err, const char *text)
 }
 
 /* Read the file given with --config. Options on the command line take precedence over options in
- * the file. */
+ * the file. On an error, exit. */
 static void read_config(void)
 {
     sgt_error err;
@@ -459,8 +460,8 @@ static void read_config(void)
     if (rc < 0) exit(sgt_report_failure(&program, &err));
 }
 
-/* Parse the command line. Exit with a usage error if mutually exclusive options are given. This is
- * checked here, because the table of options cannot express it. */
+/* Parse the command line, and read the file given with --config. Exit with a usage error if options
+ * are given that cannot be combined. (The table of options cannot express this.) */
 static void parse_options(int argc, char **argv)
 {
     sgt_error err;
@@ -478,8 +479,8 @@ static void parse_options(int argc, char **argv)
         sgt_usage(&program, "--resume-or-start: not together with --force");
     s.batch_auto = s.given[SGT_SET_BATCH] && s.batch == SGT_DEFAULT_COUNT;
     if (o.config) read_config();
-    /* With `--batch-size auto`, clear the option's `given` flag. A resumed run then keeps the batch
-     * size that was chosen at its start, instead of choosing another one. */
+    /* Treat `--batch-size auto` as if the option were not given, so that a resumed run keeps the
+     * batch size that was chosen when the run started. */
     if (s.batch_auto) s.given[SGT_SET_BATCH] = 0;
     if (sgt_config_check(&s, &err) < 0) sgt_usage(&program, "%s", err.text);
     sgt_take_cpu(&program, s.cpu);
@@ -493,7 +494,8 @@ static int run(sgt_train_options *options)
     sgt_progress_keep_last(options->ctx);
     int rc = sgt_train(&s, options, &r, &err);
     sgt_progress_end(options->ctx);
-    /* print the results even if saving failed after the last step: training itself is complete */
+    /* Print the results even if an error occurred after the last step, for example when the
+     * checkpoint was saved, because training itself is complete. */
     int ended = rc == SGT_OK || rc == SGT_ESTOPPED || r.steps == s.steps;
     if (sgt_ranks_first(options->ranks) && ended) {
         if (!o.json && !o.quiet) print_end(&r);
@@ -503,9 +505,9 @@ static int run(sgt_train_options *options)
     return sgt_ranks_close(options->ranks, &program, rc, &err);
 }
 
-/* If a launcher has started several ranks, connect to the other ranks, and make all ranks except
- * rank 0 print nothing. With --estimate-memory, only find out how many ranks there are. Return the
- * program's exit code, which is SGT_EXIT_OK on success. */
+/* If a launcher such as mpirun has started several ranks (processes), connect to the other ranks,
+ * and turn off the output of this rank unless it is rank 0. With --estimate-memory, only find out
+ * how many ranks there are. Return SGT_EXIT_OK, or another exit code of the program on error. */
 static int join_ranks(sgt_train_options *options)
 {
     sgt_error err;
@@ -528,8 +530,8 @@ int main(int argc, char **argv)
     char *cache = sgt_cache_folder();
     char *command = sgt_command_line(program.name, argc, argv);
     sgt_stop *stop = sgt_catch_signals();
-    /* ignore a failure to install the handler: the only loss is that reading a truncated shard
-     * kills the process with SIGBUS instead of returning an error */
+    /* A failure to install the handler is ignored. Without the handler, reading a truncated shard
+     * kills the process with SIGBUS instead of returning an error. */
     sgt_loader_guard_sigbus(NULL);
     parse_options(argc, argv);
     if (s.device != SGT_DEVICE_CPU) sgt_search_wheels();
