@@ -1,5 +1,5 @@
-/* options.c: parses a command line according to a program's table of options. It also suggests
- * corrections for unknown words, prints --help, and offers completions to a shell. */
+/* options.c: parses a program's command line according to its table of options, prints --help,
+ * suggests corrections for unknown words, and prints the completions that a shell asks for. */
 #include "tools/cli/options.h"
 
 #include <ctype.h>
@@ -18,14 +18,14 @@
 
 /* ---- the table ---- */
 
-/* Options that every program has. The function answer_question handles them. */
+/* options that all programs have, which answer_question handles */
 static const sgt_option others[] = {{.name = "Others"},
                                     {"help", 'h', SGT_OPT_FLAG, NULL, .help = "print this help"},
                                     {"version", 0, SGT_OPT_FLAG, NULL, .help = "print the version"},
                                     {0}};
 
-/* Return a copy of an option with inherited members filled in: if o->as is an option of
- * train/config.c, members that are empty in *o are copied from that option. */
+/* Return a copy of *o with inherited members filled in. If o->as is not NULL, it is an option of
+ * train/config.c, from which the members that are empty in *o are copied. */
 static sgt_option filled_in(const sgt_option *o)
 {
     sgt_option f = *o;
@@ -65,9 +65,9 @@ int sgt_option_at(const sgt_program *p, size_t i, sgt_option *out)
 
 /* ---- numbers ---- */
 
-/* Return the factor that the suffix s stands for: a power of 1000 for k, M, G and T, or a power of
- * 1024 for Ki, Mi, Gi and Ti. An empty suffix stands for 1. If `bytes` is 1, s may end in B. Return
- * 0 if s is not a valid suffix. */
+/* Return the factor that the suffix s of a number stands for: a power of 1000 for k, M, G and T, a
+ * power of 1024 for Ki, Mi, Gi and Ti, and 1 for an empty suffix. If `bytes` is 1, B is accepted at
+ * the end of a suffix. Return 0 if s is not a valid suffix. */
 static uint64_t suffix_factor(const char *s, int bytes)
 {
     static const char letters[] = "kMGT";
@@ -82,8 +82,8 @@ static uint64_t suffix_factor(const char *s, int bytes)
 }
 
 /* Set *out to v * factor / 10^places. For 1.25k, for example, v is 125 (the digits), `factor` is
- * 1000 (the suffix), and `places` is 2 (the number of digits after the decimal point). Return 0, or
- * -1 if the result is not an integer or does not fit into 64 bits. */
+ * 1000 (for the suffix), and `places` is 2 (the number of digits after the decimal point). Return
+ * 0, or -1 if the result is not an integer or does not fit into 64 bits. */
 static int whole_number(uint64_t v, uint64_t factor, int places, uint64_t *out)
 {
     __extension__ unsigned __int128 x = (unsigned __int128)v * factor;
@@ -94,9 +94,9 @@ static int whole_number(uint64_t v, uint64_t factor, int places, uint64_t *out)
     return x <= UINT64_MAX ? 0 : -1;
 }
 
-/* Parse a number: digits with an optional decimal point, followed by an optional exponent and an
- * optional suffix. Set *out and return 0. Return -1 if s is not such a number or the number is not
- * an integer that fits into 64 bits. */
+/* Parse a number: digits with an optional decimal point, an optional exponent and an optional
+ * suffix. Set *out to the number and return 0, or return -1 if s has a different form or the number
+ * is not an integer that fits into 64 bits. bytes: 1 if the suffix can end in B, otherwise 0. */
 static int parse_scaled(const char *s, int bytes, uint64_t *out)
 {
     uint64_t v = 0, factor;
@@ -122,8 +122,9 @@ static int parse_scaled(const char *s, int bytes, uint64_t *out)
 int sgt_parse_count(const char *s, uint64_t *out) { return parse_scaled(s, 0, out); }
 int sgt_parse_size(const char *s, uint64_t *out) { return parse_scaled(s, 1, out); }
 
-/* Parse a number that is followed by the text `unit`. Unlike strtod, refuse leading white space,
- * hexadecimal numbers, "inf" and "nan". On success, set *out and return 0. Otherwise, return -1. */
+/* Parse a number that is followed by the string `unit`. Set *out to the number and return 0, or
+ * return -1 if s has a different form. Unlike strtod, accept no leading white space, no hexadecimal
+ * number, no "inf" and no "nan". */
 static int parse_real(const char *s, const char *unit, double *out)
 {
     char *end;
@@ -146,10 +147,10 @@ static int parse_percent(const char *s, double *out)
 /* ---- suggestions ---- */
 
 /* Suggestions for names that other programs use. In each row, the first string is the suggestion:
- * an option, an operand or a word of our programs. The second string lists the names that other
- * programs use for the same thing. A row is used only in programs that know the first word of the
- * suggestion. The row whose suggestion is "" lists names for which we have nothing similar: no
- * suggestion is made for them, not even an option with a similar name. */
+ * an option, operand or word of sgt's programs. The second string lists names, separated by spaces,
+ * that other programs use for the same thing. A program uses only rows with a suggestion whose
+ * first word it knows. For the names in the row with the suggestion "", sgt has nothing similar, so
+ * nothing is suggested, not even an option with a similar name. */
 static const char *const other_names[][2] = {
     {"", "log-every log-interval log-freq logging-steps logdir model-max-length sample-every "
          "save-checkpoint gpu cuda"},
@@ -203,17 +204,17 @@ static const char *const other_names[][2] = {
     {"OUT/ as the last word", "output output-prefix output-dir out-dir out o"},
     {"RUN/ without an option", "model checkpoint ckpt load init-from out-dir"}};
 
-/* LONGEST_WORD is the maximum length in bytes of words that are compared. FARTHEST is the distance
- * between words that are not similar; all other distances are smaller. MOST_CANDIDATES is the
- * maximum number of words in a suggestion: if more words are equally near, no suggestion is
- * made. */
+/* LONGEST_WORD: maximum length in bytes of a word for which a suggestion is made. FARTHEST:
+ * distance between words that are not similar; all other distances are smaller. MOST_CANDIDATES:
+ * maximum number of words in a suggestion; if more words are equally near, nothing is suggested. */
 enum { LONGEST_WORD = 48, FARTHEST = 2 * LONGEST_WORD, MOST_CANDIDATES = 4 };
 
-/* The known words that are nearest to an unknown word, all at the same distance, `far`. If the
- * distance is BEGINS or BEGINS_PART, all such words are kept, because the unknown word may be an
- * abbreviation of any of them. At other distances, only the first such word is kept. */
+/* The known words that are nearest to an unknown word. They all have the same distance from it,
+ * `far`. If this is BEGINS or BEGINS_PART, all known words at this distance are kept, because the
+ * unknown word may be an abbreviation of any of them. At other distances, only the first one is
+ * kept. */
 typedef struct candidates {
-    char text[256]; /* the words, with " or " between them */
+    char text[256]; /* the known words, with " or " between them */
     size_t count, far;
 } candidates;
 /* Distances between an unknown word and a known word, in ascending order. A part of a word is the
@@ -228,7 +229,7 @@ typedef struct candidates {
  *     FARTHEST         the words are not similar */
 enum { SAME, BEGINS, BEGINS_PART };
 
-/* Return whether a word is typed literally, such as auto, and is not a placeholder, such as
+/* Return 1 if the user types this word as it is, such as auto, or 0 if it is a placeholder, such as
  * FILE. */
 static int stands_for_itself(const char *word)
 {
@@ -250,13 +251,13 @@ static void add_candidate(candidates *c, size_t far, const char *before, const c
 static int folded(char c) { return c == '_' || c == '.' ? '-' : tolower((unsigned char)c); }
 static size_t differ(char a, char b) { return folded(a) != folded(b); }
 
-/* Return the number of typing errors between the n bytes at `a` and the m bytes at `b`: the
- * smallest number of letters that must be inserted, deleted, replaced, or swapped with the next
- * letter to turn `a` into `b`. */
+/* Return the number of typing errors by which the n bytes at a differ from the m bytes at b. This
+ * is the smallest number of letters that must be inserted, deleted, replaced, or swapped with the
+ * next letter to get from one word to the other. */
 static size_t count_slips(const char *a, size_t n, const char *b, size_t m)
 {
-    /* slips[i][j] is the number of errors between the first i letters of `a` and the first j of
-     * `b` */
+    /* slips[i][j] is the number of errors by which the first i letters of a differ from the first j
+     * letters of b */
     size_t slips[LONGEST_WORD + 1][LONGEST_WORD + 1];
     size_t best = 0;
     for (size_t i = 0; i <= n; i++)
@@ -272,9 +273,9 @@ static size_t count_slips(const char *a, size_t n, const char *b, size_t m)
     return best;
 }
 
-/* Search a word (the m bytes at `in`) for a part that begins with the n bytes at `word`. The parts
- * of a word are separated by dashes. Return BEGINS if the first part does, BEGINS_PART if a later
- * part does, or 0 if none does. */
+/* Find out whether a part of a word (the m bytes at `in`) begins with another word (the n bytes at
+ * `word`). The parts of a word are separated by dashes. Return BEGINS if the first part does,
+ * BEGINS_PART if a later part does, or 0 if no part does. */
 static size_t begins_part(const char *word, size_t n, const char *in, size_t m)
 {
     for (size_t at = 0; at + n <= m; at++)
@@ -285,24 +286,24 @@ static size_t begins_part(const char *word, size_t n, const char *in, size_t m)
 
 /* Return the distance between an unknown word (the n bytes at `word`) and a known name (the m bytes
  * at `name`):
- * - SAME if the word and the name are equal
- * - BEGINS_PART plus the number of typing errors, if there are at most `most` errors
+ * - SAME if they are equal
+ * - BEGINS_PART plus the number of typing errors by which they differ, if it is at most `most`
  * - FARTHEST minus the length of the name, if the word or one of its dash-separated parts begins
- *   with the name. A longer name is therefore nearer than a shorter one
+ *   with the name, so that a longer name is nearer than a shorter one
  * - FARTHEST in all other cases */
 static size_t distance(const char *word, size_t n, const char *name, size_t m, size_t most)
 {
     size_t slips = count_slips(word, n, name, m);
-    /* If there are as many typing errors as the name has letters, the word and the name may have no
-     * letter in common, so they are not similar. */
+    /* With as many typing errors as the name has letters, the word and the name may have no letter
+     * in common, so they do not count as similar. */
     if (slips <= most && slips < m) return slips ? BEGINS_PART + slips : SAME;
     return m > 1 && begins_part(name, m, word, n) ? FARTHEST - m : FARTHEST;
 }
 
-/* Compare the unknown word with the names that other programs use for the known word, the `length`
- * bytes at `known`. One typing error is allowed if the name has more than three letters. No error
- * is allowed in shorter names, because cpu would match gpu. Two errors are never allowed, because
- * num-threads would match num-heads. */
+/* Compare an unknown word (the n bytes at `word`) with the names that other programs use for a
+ * known word (the `length` bytes at `known`), and add the suggestions to *nearest. One typing error
+ * is allowed in names with more than three letters. In shorter names, none is allowed, because cpu
+ * would match gpu. Two errors are never allowed, because num-threads would match num-heads. */
 static void try_other_names(candidates *nearest, const char *word, size_t n, const char *before,
                             const char *known, size_t length)
 {
@@ -341,7 +342,7 @@ const char *sgt_suggest(const char *word, size_t n, const char *known, const cha
 
 /* ---- one option ---- */
 
-/* Return whether the option accepts "auto" in place of a number. */
+/* Return 1 if the option also accepts "auto" instead of a number, otherwise 0. */
 static int may_be_auto(const sgt_option *o)
 {
     const char *last = strrchr(o->value, '|');
@@ -387,8 +388,8 @@ static int set_word(const sgt_option *o, const char *v, sgt_error *err)
                     sgt_option_value(o, value));
 }
 
-/* Parse `value` and store the result in the option's variable. `value` is NULL if the option was
- * given without a value. */
+/* Parse the value that was given for an option, and store the result in the option's variable,
+ * o->to. value: NULL if the option was given without a value. Return 0 or SGT_EUSAGE. */
 static int set_option(const sgt_option *o, const char *value, sgt_error *err)
 {
     char buf[SGT_OPTION_VALUE];
@@ -410,9 +411,9 @@ static int set_option(const sgt_option *o, const char *value, sgt_error *err)
     return rc;
 }
 
-/* Store the default of each option in the option's variable, for all options in the program's own
- * table. A default that is neither a valid number nor one of the option's words is not stored: it
- * is only a description for --help. */
+/* Store the default of each option in the program's own table in the option's variable. A default
+ * that is neither a valid number nor one of the option's words is not stored, because it is only a
+ * description for --help. */
 static void set_defaults(const sgt_program *p)
 {
     for (const sgt_option *row = p->options; row->name; row++) {
@@ -422,8 +423,8 @@ static void set_defaults(const sgt_program *p)
     }
 }
 
-/* Find an option by its letter or, if `letter` is 0, by its name (the n bytes at `name`). Return 1
- * with the option in *o, or 0 if there is no such option. */
+/* Find the option with this letter or, if `letter` is 0, with this name (the n bytes at `name`).
+ * Set *o to the option and return 1, or return 0 if there is no such option. */
 static int find_option(const sgt_program *p, const char *name, size_t n, char letter, sgt_option *o)
 {
     for (size_t i = 0; sgt_option_at(p, i, o); i++) {
@@ -435,8 +436,8 @@ static int find_option(const sgt_program *p, const char *name, size_t n, char le
     return 0;
 }
 
-/* Return the operands in the usage text of p, which are the text after "[OPTION]... ". Return "" if
- * the program takes no operands. */
+/* Return the part of the usage text that describes the operands, which is the text after
+ * "[OPTION]... ", or "" if the program takes no operands. */
 static const char *operands_of(const sgt_program *p)
 {
     const char *at = strstr(p->usage, "[OPTION]... ");
@@ -446,9 +447,8 @@ static const char *operands_of(const sgt_program *p)
 
 /* ---- messages and results ---- */
 
-/* number of seconds that a rank other than 0 waits before it prints its error. If rank 0 has
- * failed, too, mpirun kills the other ranks within that time, so that only rank 0's error is
- * printed */
+/* number of seconds that a rank other than 0 waits before it prints an error; see
+ * sgt_report_failure */
 #define LAUNCHER_SECONDS 3
 
 static uint32_t rank_of(const sgt_program *p) { return p->rank ? p->rank() : 0; }
@@ -471,9 +471,9 @@ int sgt_exit_code(int error)
     return error == SGT_ESTOPPED ? SGT_EXIT_INTERRUPTED : SGT_EXIT_FAILED;
 }
 
-/* Print the error, and return the exit code. A rank other than 0 waits before it prints: if rank 0
- * has failed, too, the launcher kills this rank during the wait, so that only rank 0 prints the
- * error. */
+/* A rank (process) other than 0 waits before it prints its error. If rank 0 has failed too, a
+ * launcher such as mpirun kills the other ranks during this wait, so that only the error of rank 0
+ * is printed. */
 int sgt_report_failure(const sgt_program *p, const sgt_error *err)
 {
     char rank[32] = "";
@@ -486,9 +486,9 @@ int sgt_report_failure(const sgt_program *p, const sgt_error *err)
     return sgt_exit_code(err->code);
 }
 
-/* Append a suggestion to a message of the form "--NAME VALUE: ..." if VALUE is not one of the words
- * that the option NAME accepts. Do nothing if VALUE contains a comma, because VALUE is then a
- * list. */
+/* If the message in *err has the form "--NAME VALUE: ...", and VALUE is none of the words that the
+ * option accepts, append a suggestion to the message. Do nothing if VALUE contains a comma, because
+ * it is a list in that case. */
 static void add_hint(const sgt_program *p, sgt_error *err)
 {
     char hint[SGT_HINT], buf[SGT_OPTION_VALUE];
@@ -521,8 +521,8 @@ void sgt_take_cpu(const sgt_program *p, const char *level)
     if (sgt_cpu_limit(level, &err) < 0) sgt_usage(p, "--cpu %s", err.text);
 }
 
-/* Exit after --help, --version or --completion has printed its text. The exit code is SGT_EXIT_OK,
- * or SGT_EXIT_FAILED if the text could not be written. */
+/* Exit after the text for --help, --version or --completion has been printed. The exit code is
+ * SGT_EXIT_OK, or SGT_EXIT_FAILED if writing the text failed. */
 static _Noreturn void end_after_output(void)
 {
     exit(fflush(stdout) || ferror(stdout) ? SGT_EXIT_FAILED : SGT_EXIT_OK);
@@ -530,12 +530,12 @@ static _Noreturn void end_after_output(void)
 
 /* ---- --help ---- */
 
-/* COLUMNS is the maximum width of --help in columns. NARROW is the terminal width below which an
- * option's help begins on a new line. LEFT is the width of the left column, which shows each
- * option's name and value. */
+/* Widths in characters. COLUMNS: maximum width of the lines of --help. NARROW: width of a terminal
+ * below which the help of each option begins on a new line. LEFT: width of the left column, which
+ * shows the name and value of each option. */
 enum { COLUMNS = 100, NARROW = 72, LEFT = 28 };
 
-/* Print the help text of an option. If the option takes any text and has a list of words
+/* Print the help text of an option. If the option accepts any text but also has a list of words
  * (o->choices), print these words after the help text. */
 static void print_text(FILE *to, const sgt_option *o)
 {
@@ -580,10 +580,11 @@ static void print_help(const sgt_program *p)
 
 /* ---- completion in shells ---- */
 
-/* Completion scripts for shells. Each runs `sgt-x --completion words -- WORD...` with the words up
- * to the cursor. offer_words then prints one completion per line, followed by a tab and a help text
- * if there is one. Some lines are instructions to the script: :f (offer files), :d (offer folders),
- * :c (offer commands), and :n (append no space, because a list may continue). */
+/* Completion scripts for shells. Each script runs `PROGRAM --completion words -- WORD...` with the
+ * words up to the cursor. The program prints one completion per line, followed by a tab and a help
+ * text if there is one (offer_words). A line can also be an instruction to the script: :f (offer
+ * files), :d (offer folders), :c (offer commands), or :n (append no space after the completion,
+ * because the user may continue a list). */
 static const char bash_script[] =
     "_sgt()\n"
     "{\n"
@@ -642,14 +643,15 @@ static const char fish_script[] =
     "    end\n"
     "end\n";
 
-/* Print the n bytes at `word` as a completion if they begin with the text at the cursor. If that
- * text is a comma-separated list, its first `head` bytes are the items up to the last comma. In
- * this case, `word` is compared only with the text after these bytes, and is printed after them. */
+/* Print the n bytes at `word` as a completion if they begin with the text at the cursor. If the
+ * text at the cursor is a comma-separated list, its first `head` bytes are the items up to the last
+ * comma. In that case, compare `word` only with the text after the last comma, and print the first
+ * `head` bytes before `word`. */
 static void offer(const char *cursor, size_t head, const char *word, size_t n, const char *help)
 {
     size_t begun = strlen(cursor) - head, said = strlen(help);
-    /* drop the colon at the end of a help text: it introduces a list of words that only --help
-     * prints */
+    /* remove a colon at the end of the help text, because it introduces a list of words that only
+     * --help prints */
     if (said && help[said - 1] == ':') said--;
     if (n >= begun && !memcmp(word, cursor + head, begun))
         printf("%.*s%.*s%s%.*s\n", (int)head, cursor, (int)n, word, said ? "\t" : "", (int)said,
@@ -667,8 +669,8 @@ static void offer_options(const sgt_program *p, const char *cursor)
     }
 }
 
-/* Offer completions for the value of an option. If the value is described as "a|b|FILE", for
- * example, offer the words a and b, and file names. */
+/* Print completions for the value of an option. For a value that is described as "a|b|FILE", for
+ * example, print the words a and b, and tell the shell to offer file names. */
 static void offer_values(const sgt_option *o, const char *cursor)
 {
     static const char *const places[][2] = {{"FILE", ":f"},   {"SHARD", ":f"}, {"DIR", ":d"},
@@ -695,12 +697,12 @@ static const sgt_command *find_command(const sgt_program *p, const char *word)
     return c ? *c : NULL;
 }
 
-/* Offer completions for the text at the cursor, which is the last of the `count` strings in
- * `words`. bash passes --name=VALUE as three strings, other shells as one. */
+/* Print completions for the text at the cursor, which is the last of the `count` strings in
+ * words[]. (bash passes --name=VALUE as three strings, other shells pass it as one.) */
 static void offer_words(const sgt_program *p, int count, char **words)
 {
     const char *cursor = count ? words[count - 1] : "", *equals = strchr(cursor, '=');
-    /* index of the word before the one at the cursor; negative if there is none */
+    /* index of the word before the word at the cursor; negative if there is no such word */
     int before = count - 2;
     const char *name = before >= 0 ? words[before] : "";
     if (!strcmp(cursor, "=")) cursor = "";
@@ -724,8 +726,8 @@ static void offer_words(const sgt_program *p, int count, char **words)
 }
 
 /* Print the table for `--completion table`: one line for each option and heading of p, followed by
- * the lines of its subcommands. `command` is the name of the subcommand that p describes, or "-" if
- * p describes the program itself. */
+ * the lines for its subcommands. command: the subcommand's name if p describes a subcommand, or "-"
+ * if p describes a program. */
 static void print_table(const sgt_program *p, const char *command)
 {
     static const char *const kinds[] = {"heading", "flag", "count",  "size",   "real",
@@ -743,9 +745,9 @@ static void print_table(const sgt_program *p, const char *command)
         print_table((*c)->program, (*c)->name);
 }
 
-/* Handle --completion (see sgt_options_parse in options.h): print the completion script for a
- * shell, the completions that such a script asks for, or the table of options. `args` holds the
- * `count` arguments after --completion. */
+/* Implement --completion (see sgt_options_parse): print the completion script for a shell, the
+ * completions that such a script asks for, or the table of options. args: the `count` arguments
+ * after --completion. */
 static void print_completion(const sgt_program *p, int count, char **args)
 {
     const char *form = count ? args[0] : "";
@@ -758,11 +760,11 @@ static void print_completion(const sgt_program *p, int count, char **args)
     else sgt_usage(p, "--completion: expected bash, zsh or fish");
 }
 
-/* ---- a whole command line ---- */
+/* ---- the command line ---- */
 
-/* Suggest an option or an operand of p for an unknown name, the n bytes at `name`, as sgt_suggest
- * does. If =VALUE follows the name, it is part of the suggestion unless the suggested option is a
- * flag. */
+/* Suggest an option or an operand of p instead of an unknown name (the n bytes at `name`), as
+ * sgt_suggest does. If =VALUE follows the name, it is part of the suggestion, unless the suggested
+ * option is a flag. */
 static const char *suggest_option(const sgt_program *p, const char *name, size_t n, int exactly,
                                   char hint[SGT_HINT])
 {
@@ -775,9 +777,9 @@ static const char *suggest_option(const sgt_program *p, const char *name, size_t
         if (o.kind != SGT_OPT_HEADING)
             at += (size_t)snprintf(known + at, sizeof known - at, " %s", o.name);
     sgt_suggest(name, n, known, "--", exactly, hint);
-    /* Adapt the suggestion to the kind of the option. A flag takes no value, so remove the value.
-     * If the suggestion is an option and one of its words, such as "device cuda", make no
-     * suggestion unless this program's option accepts that word. */
+    /* Correct the suggestion for the kind of option. If the option is a flag, remove the value. If
+     * the suggestion contains a word for the option, as "device cuda" does, but the option of this
+     * program does not accept this word, suggest nothing. */
     char *said = hint + (*hint ? strlen("; did you mean --") : 0),
          *word = said + strcspn(said, "= ");
     if (!*word || !find_option(p, said, (size_t)(word - said), 0, &o)) return hint;
@@ -788,8 +790,8 @@ static const char *suggest_option(const sgt_program *p, const char *name, size_t
     return hint;
 }
 
-/* Exit with a usage error because an option is unknown. Its name is the n bytes at `name`, which
- * were typed after `dashes` ("-" or "--"). */
+/* Exit with a usage error because an option is unknown. The user typed `dashes` ("-" or "--") and
+ * then the name of the option, the n bytes at `name`. */
 static _Noreturn void refuse_unknown(const sgt_program *p, const char *dashes, const char *name,
                                      size_t n)
 {
@@ -810,9 +812,9 @@ static _Noreturn void refuse_unknown(const sgt_program *p, const char *dashes, c
 static void check_operands(const sgt_program *p, char **operands)
 {
     const char *wanted = operands_of(p), *word = *operands;
-    /* How similar NAME must be to an option's name for an operand NAME=VALUE to be refused (see
-     * sgt_suggest). If the operand may name a new folder, only equal names count, because a
-     * folder's name may well begin an option's name. */
+    /* How similar NAME must be to the name of an option if an operand NAME=VALUE is to be refused
+     * (as for sgt_suggest). If the operand can be the name of a new folder, the names must be
+     * equal, because an option's name can begin with the name of a folder by chance. */
     int exactly = !*wanted ? 0 : p->makes_folder ? 1 : 2;
     sgt_option o;
     if (!word && *wanted && !strchr(wanted, '\n'))
@@ -830,8 +832,8 @@ static void check_operands(const sgt_program *p, char **operands)
     }
 }
 
-/* If argv[0] is --help, --version or --completion, print the text that the option asks for, and
- * exit. */
+/* If argv[0] is --help, --version or --completion, print the requested text and exit. (A rank other
+ * than 0 only exits.) */
 static void answer_question(const sgt_program *p, int argc, char **argv)
 {
     const char *arg = *argv;
@@ -845,8 +847,9 @@ static void answer_question(const sgt_program *p, int argc, char **argv)
     end_after_output();
 }
 
-/* Find the option whose letter is arg[1]. If more letters follow, as in -xVALUE or -name, exit with
- * a usage error that suggests the correct form. */
+/* Set *o to the option with the letter arg[1]. If there is no such option, or if more characters
+ * follow the letter, as in -xVALUE or -name, exit with a usage error that suggests the correct
+ * form. */
 static void find_letter(const sgt_program *p, const char *arg, sgt_option *o)
 {
     char hint[SGT_HINT];
@@ -858,8 +861,8 @@ static void find_letter(const sgt_program *p, const char *arg, sgt_option *o)
     refuse_unknown(p, "-", arg + 1, n);
 }
 
-/* Parse the option at argv[i]. Return 2 if the option takes up two arguments, because its value is
- * the next argument. Otherwise, return 1. */
+/* Parse the option in argv[i]. Return the number of arguments that it takes: 2 if its value is the
+ * next argument, otherwise 1. */
 static int apply_option(const sgt_program *p, int argc, char **argv, int i)
 {
     const char *arg = argv[i], *value = NULL, *name = arg + 2;
@@ -879,10 +882,10 @@ static int apply_option(const sgt_program *p, int argc, char **argv, int i)
     return took;
 }
 
-/* Ensure that file descriptors 0, 1 and 2 are open. Otherwise the next file to be opened could get
- * descriptor 0 and be read as standard input, or get descriptor 2 and be overwritten by the
- * progress bar. A closed descriptor is opened on /dev/null, but in the wrong direction (0 for
- * writing, 1 and 2 for reading), so that using it still fails. */
+/* Ensure that the file descriptors 0, 1 and 2 are open. Otherwise, a file that the program opens
+ * could get descriptor 0 and be read as standard input, or get descriptor 2 and be overwritten by
+ * the progress bar. If a descriptor is closed, open /dev/null with it, but in the wrong mode (0 for
+ * writing, 1 and 2 for reading), so that using the descriptor still fails. */
 static void hold_standard_files(void)
 {
     for (int fd = 0; fd <= STDERR_FILENO; fd++)

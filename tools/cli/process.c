@@ -1,5 +1,5 @@
-/* process.c: handles signals, ends the program if memory runs out, limits how long OpenMP's threads
- * spin, and finds folders. */
+/* process.c: handles signals, ends the program if memory runs out, limits how long OpenMP threads
+ * spin, and finds NVIDIA's libraries and the cache folder. */
 #include "tools/cli/process.h"
 
 #include <glob.h>
@@ -22,20 +22,19 @@
 
 /* ---- signals ---- */
 
-/* the flag that sgt_catch_signals returns. It is global because a signal handler receives no
- * pointer to it */
+/* flag that sgt_catch_signals returns; global because a signal handler receives no pointer to it */
 static sgt_stop stop;
 
-/* signals that set the flag `stop`: SIGINT and SIGTERM, and also SIGHUP unless it is ignored */
+/* signals that set the flag `stop`: SIGINT, SIGTERM and, unless it is ignored, SIGHUP */
 static sigset_t handled;
 
-/* number of seconds within which a repeated signal counts as the same signal */
+/* number of seconds within which two signals with the same number count as one */
 #define TOGETHER 1
 
 /* Handle a signal. The first signal requests a stop, and a second signal ends the program at once.
- * A single event can send the same signal twice, which must count as one: timeout(1) signals the
- * process and then its process group, and when a terminal is closed, both the shell and the kernel
- * send SIGHUP. */
+ * But a single event can send the same signal twice, which must count as one signal: timeout(1)
+ * signals the process and then its process group, and when a terminal is closed, both the shell and
+ * the kernel send SIGHUP. */
 static void on_signal(int number)
 {
     static volatile sig_atomic_t first;
@@ -46,9 +45,9 @@ static void on_signal(int number)
     since = sgt_now();
 }
 
-/* If `on` is 0, clear the flag. If `on` is 1, set the flag, so that the next signal ends the
- * program at once. If the flag was already set, a signal has arrived before, so end the program
- * now. */
+/* If `on` is 1, set the flag, as a first signal would, so that the next signal ends the program at
+ * once. If the flag is already set, a signal has arrived before, so end the program now. If `on` is
+ * 0, clear the flag. */
 void sgt_end_at_signal(int on)
 {
     if (!on) __atomic_store_n(&stop.requested, 0, __ATOMIC_RELEASE);
@@ -63,45 +62,46 @@ static void *wait_for_signals(void *unused)
     return unused;
 }
 
-/* Block the signals in this thread and in all threads that it starts, and receive the signals in a
- * separate thread. A signal handler would have two disadvantages: it would interrupt system calls
- * of the thread in which it runs, including calls in third-party libraries, and it would need space
- * on that thread's stack. */
+/* The signals are blocked in this thread and in all threads that it starts, and a separate thread
+ * receives them. A signal handler would have two disadvantages: it would interrupt the system calls
+ * of the thread in which it runs, even those in third-party libraries, and it would need space on
+ * that thread's stack. */
 sgt_stop *sgt_catch_signals(void)
 {
     pthread_t thread;
     struct sigaction action, before;
     memset(&action, 0, sizeof action);
-    /* install a handler even for signals that are ignored: shells make background processes ignore
-     * SIGINT */
+    /* Install the handler even for signals that are ignored, because shells make background
+     * processes ignore SIGINT. */
     action.sa_handler = on_signal;
     action.sa_flags = SA_RESTART;
     sigemptyset(&handled);
     sigaddset(&handled, SIGINT);
     sigaddset(&handled, SIGTERM);
-    /* handle SIGHUP (sent when a terminal is closed) unless the process ignores it, as under
+    /* handle SIGHUP, which is sent when a terminal is closed, unless it is ignored, as under
      * nohup(1) */
     if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaddset(&handled, SIGHUP);
-    /* ignore SIGXFSZ, so that a write beyond the limit of `ulimit -f` returns EFBIG, which is
-     * reported, instead of killing the process */
+    /* Ignore SIGXFSZ, so that a write beyond the limit of `ulimit -f` returns EFBIG (an error that
+     * the program reports) instead of killing the process. */
     signal(SIGXFSZ, SIG_IGN);
     pthread_sigmask(SIG_BLOCK, &handled, NULL);
     for (int number = 1; number < NSIG; number++)
         if (sigismember(&handled, number) == 1) sigaction(number, &action, NULL);
     if (pthread_create(&thread, NULL, wait_for_signals, NULL) == 0) pthread_detach(thread);
-    /* if the thread cannot be started, unblock the signals, so that on_signal runs as a signal
-     * handler */
+    /* If the thread cannot be started, unblock the signals, so that on_signal is called as a signal
+     * handler. */
     else pthread_sigmask(SIG_UNBLOCK, &handled, NULL);
     return &stop;
 }
 
 /* ---- memory ---- */
 
-/* name of the program, which sgt_no_memory prints. That function runs when memory has run out, so
- * it allocates none. It does not flush stdout, whose buffer may hold an incomplete result */
+/* name of the program, for the message of sgt_no_memory */
 static const char *program = "sgt";
 
+/* This function allocates no memory, because none is left. It does not flush stdout, because its
+ * buffer may contain an incomplete result. */
 void sgt_no_memory(void)
 {
     dprintf(STDERR_FILENO, "%s: out of memory\n", program);
@@ -123,8 +123,8 @@ void sgt_end_without_memory(const char *name)
 
 /* ---- OpenMP ---- */
 
-/* number of times that an idle OpenMP thread polls for work before it sleeps, which takes about 20
- * us in total. The threads of train/generate poll for the same time (SGT_TEAM_SPINS) */
+/* number of times that an idle OpenMP thread checks for work before it sleeps, which takes about 20
+ * us in all (the threads of train/generate spin as long: SGT_TEAM_SPINS) */
 #define SPINS "1000"
 
 void sgt_spin_little(char **argv)
@@ -132,27 +132,27 @@ void sgt_spin_little(char **argv)
     const char *spins = getenv("GOMP_SPINCOUNT");
     char self[PATH_MAX] = "";
     if (spins && strcmp(spins, SPINS) == 0) {
-        /* The program has been executed a second time, and libgomp has read the variable. Remove
-         * the variable, so that child processes see only what the user has set. */
+        /* This is the second execution of the program, so libgomp has already read the variable.
+         * Remove it, so that child processes get the environment that the user set. */
         unsetenv("GOMP_SPINCOUNT");
         return;
     }
     if (spins || getenv("OMP_WAIT_POLICY") || setenv("GOMP_SPINCOUNT", SPINS, 1) < 0) return;
-    /* execute the file of this program by its own path instead of /proc/self/exe, so that ps and
-     * pkill still show the program's name */
+    /* Execute the program by its own path and not as /proc/self/exe, so that ps and pkill see the
+     * program's name. */
     if (readlink("/proc/self/exe", self, sizeof self - 1) > 0) execv(self, argv);
-    /* execv has failed, perhaps because /proc is not mounted, so restore the environment and
-     * continue */
+    /* The program could not be executed again, perhaps because /proc is not mounted. Restore the
+     * environment, and continue without the limit. */
     unsetenv("GOMP_SPINCOUNT");
 }
 
-/* torchrun sets OMP_NUM_THREADS to 1 if the user has not set it. That value is meant for PyTorch's
- * threads, so ignore it. */
+/* The value 1 is ignored under torchrun, because torchrun sets OMP_NUM_THREADS to 1, for PyTorch's
+ * threads, if the user has not set it. */
 int sgt_most_threads(void)
 {
     const char *text = getenv("OMP_NUM_THREADS");
     if (!text || (!strcmp(text, "1") && getenv("TORCHELASTIC_RUN_ID"))) return 0;
-    /* read only the first number of a comma-separated list, whose numbers are for nesting levels */
+    /* Read only the first number. In a list of numbers, the others are for nested parallelism. */
     const long n = strtol(text, NULL, 10);
     return n < 1 || n > INT_MAX ? 0 : (int)n;
 }
@@ -166,8 +166,8 @@ int sgt_threads(uint64_t typed, uint32_t sharing)
 
 #define PACKAGES "/lib/python3*/site-packages"
 
-/* Append to *found all existing folders whose path is `root`, followed by `packages` and
- * /nvidia/NAME/lib. */
+/* Append to *found the paths of all folders ROOT PACKAGES/nvidia/NAME/lib that exist, where ROOT is
+ * the absolute path `root` and PACKAGES is the pattern `packages`. */
 static void find_libraries(glob_t *found, const char *root, const char *packages)
 {
     char pattern[PATH_MAX];
@@ -176,13 +176,13 @@ static void find_libraries(glob_t *found, const char *root, const char *packages
     if ((size_t)n < sizeof pattern) glob(pattern, GLOB_APPEND, NULL, found);
 }
 
-/* Return the prefix under which a program is installed, such as /usr if `file` is /usr/bin/python3.
- * The function overwrites `file`. */
+/* Return the prefix under which a program is installed, such as /usr for the file /usr/bin/python3.
+ * The string `file` is overwritten. */
 static char *prefix_of(char *file) { return dirname(dirname(file)); }
 
-/* Append NVIDIA's folders below the prefix of the first python3 in PATH. If that path is a symbolic
- * link, search below two prefixes: the prefix of the link, which may be a virtual environment, and
- * the prefix of the file to which the link leads. */
+/* Append the folders with NVIDIA's libraries that belong to the first python3 in PATH to *found. If
+ * this python3 is a symbolic link, search in two places: below the prefix of the link, which may be
+ * a virtual environment, and below the prefix of the file to which the link points. */
 static void find_below_python_of_path(glob_t *found)
 {
     char file[PATH_MAX], real[PATH_MAX];
@@ -199,8 +199,8 @@ static void find_below_python_of_path(glob_t *found)
     }
 }
 
-/* Return the found paths as one string in malloc'd memory, joined with colons. Duplicate paths and
- * paths that contain a colon are skipped. */
+/* Return the found paths as one string, separated by colons, which the caller frees. Duplicate
+ * paths and paths that contain a colon are skipped. Return NULL if memory runs out. */
 static char *join(const glob_t *found)
 {
     size_t room = 1, at = 0;
@@ -220,8 +220,8 @@ char *sgt_wheel_folders(void)
     char own[PATH_MAX];
     find_libraries(&found, getenv("VIRTUAL_ENV"), PACKAGES);
     find_libraries(&found, getenv("CONDA_PREFIX"), PACKAGES);
-    /* search below the prefix of this program, because pip may have installed it in a virtual
-     * environment */
+    /* Search the environment of this program, because pip may have installed the program in a
+     * virtual environment. */
     if (realpath("/proc/self/exe", own)) find_libraries(&found, prefix_of(own), PACKAGES);
     find_below_python_of_path(&found);
     find_libraries(&found, getenv("HOME"), "/.local" PACKAGES);

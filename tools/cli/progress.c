@@ -12,22 +12,23 @@
 
 #define REDRAW .2  /* seconds between redraws of the line if stderr is a terminal */
 #define LOGGED 10. /* seconds between printed lines if stderr is not a terminal */
-/* BAR is the maximum width of the bar in columns. LEAST is the minimum width: if less room is left,
- * no bar is drawn. */
+/* Maximum (BAR) and minimum (LEAST) width in columns of the bar, without the | at its ends. If
+ * there is less room than LEAST, other elements of the line are omitted, or no bar is drawn. */
 #define BAR 20
 #define LEAST 4
 
 struct sgt_progress {
-    /* lock for all fields, because several threads may print lines and update the progress */
+    /* lock for all fields, because several threads can print lines and update the progress at the
+     * same time */
     pthread_mutex_t lock;
     const char *unit;
     int terminal, quiet, drawn;
-    /* 1 if sgt_progress_end prints the last state even if no line has been printed before; 0 if it
-     * does so only after other lines */
+    /* 1 if sgt_progress_end must print the last state even if no line was printed before, otherwise
+     * 0 (sgt_progress_keep_last) */
     int keep_last;
     double start, last;
-    /* `done`, `total` and `from` are the arguments of the last sgt_progress_update. `drawn_at` is
-     * the value of `done` when the line was last drawn. */
+    /* done, total, from: arguments of the last sgt_progress_update. drawn_at: value of `done` when
+     * the line was last drawn. */
     uint64_t done, total, from, drawn_at;
     char facts[256];
     const char *program; /* name of the program, printed at the start of each notice */
@@ -52,10 +53,10 @@ static size_t count_facts(const char *text)
     return n;
 }
 
-/* Write the text that follows the bar, such as "84.1/200 MB [00:03<00:04, 25.0 MB/s] facts", to the
- * n bytes at `line`. If the total is unknown, omit the remaining time. If `less` is at least 1,
- * omit the rate, and if it is at least 2, also the elapsed time. Of the facts (short texts that the
- * caller supplies), show only the first `facts`. */
+/* Write the text to the right of the bar, such as "84.1/200 MB [00:03<00:04, 25.0 MB/s] facts", to
+ * the n bytes at `line`. Omit the total and the remaining time if the total is unknown, the rate if
+ * `less` is at least 1, and the elapsed time if `less` is at least 2. facts: number of the caller's
+ * texts to show. */
 static void format_tail(const sgt_progress *p, size_t less, size_t facts, char *line, size_t n)
 {
     char *(*format)(char *, size_t, uint64_t) =
@@ -84,8 +85,8 @@ static void format_tail(const sgt_progress *p, size_t less, size_t facts, char *
     line[at < n ? at : n - 1] = '\0';
 }
 
-/* Write a progress bar of at most `room` columns to `bar`. `part` is the fraction of the work that
- * is done. */
+/* Write a progress bar of at most `room` columns to `bar`. part: fraction of the work that is
+ * done. */
 static void put_bar(char bar[BAR + 3], double part, int room)
 {
     int wide = room - 2 > BAR ? BAR : room - 2, filled = (int)(part < 1 ? part * wide : wide);
@@ -95,8 +96,8 @@ static void put_bar(char bar[BAR + 3], double part, int room)
     bar[wide + 2] = '\0';
 }
 
-/* Draw the progress line. Print the text `before` above it in the same system call: with two calls,
- * the line could disappear from the terminal for a moment. */
+/* Draw the progress line, and print the text `before` above it. Both are written by one system
+ * call, because the line could disappear from the terminal for a moment between two calls. */
 static void draw(sgt_progress *p, const char *before)
 {
     char tail[512], head[16] = "", bar[BAR + 3] = "", line[600];
@@ -106,13 +107,13 @@ static void draw(sgt_progress *p, const char *before)
     /* show 100 % only when all is done */
     if (p->total) snprintf(head, sizeof head, "%3d%%", (int)(part >= 1 ? 100 : 100 * part));
     do {
-        /* `less` is the number of elements omitted from the line. It is increased until the line
-         * fits. Elements are omitted in this order: the rate, the elapsed time, the facts from the
-         * last to the second, the bar, and the first fact. */
+        /* less: number of elements that are omitted from the line, which grows until the line fits.
+         * Elements are omitted in this order: the rate, the elapsed time, the facts from the last
+         * to the second, the bar, and the first fact. */
         size_t gone = less < 2 ? 0 : less - 2, facts = gone < all ? all - gone : all && gone == all;
         has_bar = p->terminal && p->total && (!gone || gone < all);
         format_tail(p, less, facts, tail, sizeof tail);
-        /* number of columns left for the bar, besides `head`, `tail` and a space */
+        /* number of columns that `head`, `tail` and a space leave for the bar */
         left = room - (int)(strlen(head) + strlen(tail)) - !!p->total;
     } while (p->terminal && left < (has_bar ? LEAST + 2 : 0) && less++ < 3 + all);
     if (has_bar) put_bar(bar, part, left);
@@ -129,12 +130,12 @@ void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_
 {
     if (!p || p->quiet) return;
     pthread_mutex_lock(&p->lock);
-    /* read the clock only while holding the lock. Otherwise a thread that has read an older time
-     * could draw after a thread that has read a newer time */
+    /* Read the clock while holding the lock. Otherwise, a thread could draw an older time after
+     * another thread has drawn a newer one. */
     double now = sgt_now();
     if (facts) snprintf(p->facts, sizeof p->facts, "%s", facts);
-    /* Restart the clock in two cases: while no total has been set and no work is done, so that
-     * preparations do not lower the rate, and if the system clock has been set back. */
+    /* Restart the clock in two cases: as long as the total is unknown and no work is done, so that
+     * preparations do not lower the rate; and if the clock has been set back. */
     if (now < p->start || (!p->total && done == from)) p->start = p->last = now;
     p->done = done;
     p->total = total;
@@ -181,9 +182,9 @@ void sgt_progress_keep_last(sgt_progress *p)
     if (p) p->keep_last = 1;
 }
 
-/* Return whether the last state must still be printed. On a terminal, print it if anything was
- * drawn or done. Without a terminal, print it if lines were printed earlier (otherwise the log
- * might end at 62 %), or if the caller has called sgt_progress_keep_last. */
+/* Return 1 if the last state must still be printed, otherwise 0. On a terminal, it must be if
+ * anything was drawn or done. Otherwise, it must be if earlier lines were printed, because a log
+ * should not end at, say, 62 %, or if the caller has called sgt_progress_keep_last. */
 static int must_draw_last(const sgt_progress *p)
 {
     if (p->terminal) return p->drawn || p->done;

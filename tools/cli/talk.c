@@ -1,5 +1,5 @@
-/* talk.c: formats numbers with units, wraps lines, and prints notices, JSON, and text that may
- * contain invalid UTF-8. */
+/* talk.c: formats numbers with units, wraps lines at the terminal's width, and prints messages,
+ * JSON and text that can contain invalid UTF-8. */
 #include "tools/cli/talk.h"
 
 #include <stdarg.h>
@@ -71,11 +71,11 @@ sgt_notice sgt_talk_notice(const char *program, int quiet)
     return (sgt_notice){quiet ? NULL : print_notice, (void *)(uintptr_t)program};
 }
 
-#define LEAST 16 /* lines are not wrapped on a terminal narrower than this number of columns */
-/* number of columns by which a continuation line is indented relative to the start of its line */
+#define LEAST 16 /* minimum width in columns of a terminal on which lines are wrapped */
+/* number of columns by which a continuation line is indented more than the line it continues */
 #define INDENT ((size_t)2)
-/* maximum number of consecutive spaces between words of a sentence. More spaces in a row separate
- * the columns of a table */
+/* maximum number of consecutive spaces between the words of a sentence; more spaces separate the
+ * columns of a table */
 #define GAP 2
 
 int sgt_columns(int fd)
@@ -151,8 +151,8 @@ FILE *sgt_wrapped_open(sgt_wrapped *w, int columns)
 void sgt_wrapped_close(sgt_wrapped *w)
 {
     if (fclose(w->to) != 0) sgt_no_memory();
-    /* Allocate 4 bytes for each byte of text. That is enough even if a line break replaces every
-     * space, because a line break adds a newline and INDENT spaces. */
+    /* Allocate 4 bytes for each byte of text, which is enough even if every space becomes a line
+     * break, which consists of a newline and INDENT spaces. */
     size_t size = 4 * w->n + 1;
     char *wrapped = malloc(size);
     if (!wrapped) sgt_no_memory();
@@ -163,11 +163,11 @@ void sgt_wrapped_close(sgt_wrapped *w)
 
 /* ---- bytes ---- */
 
-/* maximum size in bytes of a line in the files of a run; typical lines have a few hundred bytes */
+/* maximum size in bytes of a line in a JSON file; typical lines have a few hundred bytes */
 enum { LINE = 65536 };
 
-/* Return how many of the n bytes at s can be printed now: n or, if they end in an incomplete UTF-8
- * sequence, the number of bytes before that sequence. */
+/* Return how many of the n bytes at s come before an incomplete UTF-8 sequence at their end, or n
+ * if there is no such sequence. */
 static size_t count_whole(const uint8_t *s, size_t n)
 {
     uint32_t cp;
@@ -203,7 +203,7 @@ int sgt_json_lines(const char *folder, const char *name, void (*add)(void *ctx, 
 json_t *sgt_json_text(const char *text, size_t n)
 {
     char *clean = malloc(3 * n + 1);
-    /* end the program here, because jansson would silently omit a field whose value is NULL */
+    /* end the program, because jansson would silently omit a member whose value is NULL */
     if (!clean) sgt_no_memory();
     json_t *s = json_stringn(clean, sgt_utf8_replace((uint8_t *)clean, (const uint8_t *)text, n));
     free(clean);
@@ -243,9 +243,9 @@ size_t sgt_print_text(const char *s, size_t n, int terminal, int end)
 
 /* ---- facts ---- */
 
-enum { LABEL = 12 }; /* minimum width in columns of the left column, which shows the names */
+enum { LABEL = 12 }; /* minimum width in characters of the left column, which shows names */
 
-/* Return whether a value is null, false, 0 or empty, and is therefore not printed. */
+/* Return 1 if a value is null, false, 0 or empty, so that it is not printed; otherwise 0. */
 static int is_empty(const json_t *value)
 {
     const char *name;
@@ -256,9 +256,9 @@ static int is_empty(const json_t *value)
     return empty;
 }
 
-/* Print the value of a fact. For an array of strings, print the strings, and for any other array,
- * its length. If the fact's name ends in "bytes", print the value as a size. Print other integers
- * with commas between groups of three digits. */
+/* Print the value of a member named `name`: the strings of an array of strings, the length of any
+ * other array, an integer as a size if `name` ends in "bytes", and other integers with commas
+ * between groups of three digits. */
 static void put_fact(FILE *to, const char *name, const json_t *value)
 {
     const size_t n = strlen(name), bytes = strlen("bytes"), count = json_array_size(value);
@@ -280,8 +280,8 @@ static void put_fact(FILE *to, const char *name, const json_t *value)
     else fputs(sgt_format_count(text, sizeof text, number), to);
 }
 
-/* Print the members of an object as "name value, name value, ...", without members that are objects
- * or null. */
+/* Print the members of an object as "name value, name value, ...". Members that are objects or null
+ * are skipped. */
 static void put_pairs(FILE *to, const json_t *object)
 {
     const char *name, *between = "";
@@ -299,9 +299,10 @@ static void put_pairs(FILE *to, const json_t *object)
     }
 }
 
-/* Print a line "name value" for each member of `facts` from index `from` on, except those for which
- * is_empty is true. If a member is an object whose own first member is an object, print a line for
- * each of its members instead. The column of names is at least `wide` columns wide. */
+/* Print a line with the name and value of each member of the object `facts`, except for the first
+ * `from` members and for members for which is_empty returns 1. If the first member of a member is
+ * itself an object, print a line for each of its members instead. The column of names is at least
+ * `wide` characters wide. */
 static void put_facts(FILE *to, const json_t *facts, size_t from, int wide)
 {
     const char *name;
@@ -361,7 +362,7 @@ int sgt_flush_results(sgt_error *err)
                                                    : SGT_OK;
 }
 
-/* Print a word, with quotes for a shell if necessary. The word it's, for example, becomes
+/* Print a word, quoted for a shell if necessary. For example, the word it's is printed as
  * 'it'\''s'. */
 static void put_quoted(FILE *to, const char *word)
 {

@@ -1,6 +1,6 @@
-/* glibc.c: defines functions that the programs and libraries in the Python wheel use, but that
- * glibc 2.28 lacks. (The wheel is built with a newer glibc.) For all other functions, wheel.mk
- * selects a version of the symbol that glibc 2.28 has. */
+/* glibc.c: defines the functions that glibc 2.28 lacks, but that the programs and libraries in the
+ * Python wheel use, because the wheel is built with a newer glibc. For all other functions,
+ * wheel.mk selects a version of the symbol that glibc 2.28 has. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -14,17 +14,18 @@
 #else
 #define FIRST "GLIBC_2.17"
 #endif
-/* Hide a function, so that each program or library uses only its own copy. */
+/* Hide a function, so that a program or library does not use the copy of another library. */
 #define LOCAL __attribute__((visibility("hidden")))
 
-/* Replacement for `stdin` in libjansson. jansson only compares `stdin` with the file that it reads,
- * so any other value will do. wheel.mk renames the reference, because `stdin` cannot be linked into
- * a shared library: Debian's libjansson.a is not compiled for that. */
+/* Replacement for `stdin` in libjansson, to which wheel.mk renames the reference. The reason is
+ * that Debian's libjansson.a is not compiled for shared libraries, so that its reference to `stdin`
+ * cannot be linked into one. jansson only compares `stdin` with the file that it reads, so any
+ * other value is correct. */
 extern LOCAL void *not_stdin;
 void *not_stdin;
 
-/* glibc exports the next four functions only since version 2.33. Each is implemented by a system
- * call, which fills in the struct stat in the same form. */
+/* glibc exports these four functions only since version 2.33. The system call that implements them
+ * here fills in struct stat in the same format. */
 LOCAL int fstatat(int fd, const char *path, struct stat *out, int flags)
 {
     return (int)syscall(SYS_newfstatat, fd, path, out, flags);
@@ -49,7 +50,7 @@ LOCAL int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *f
     return rc;
 }
 
-/* Before glibc 2.34, __libc_start_main had a parameter for a function that calls the program's
+/* Before glibc 2.34, __libc_start_main had a parameter `init`: a function that calls the program's
  * constructors. */
 typedef int main_function(int argc, char **argv, char **envp);
 typedef void constructor(int argc, char **argv, char **envp);
@@ -57,8 +58,8 @@ int old_start(main_function *run, int argc, char **argv, constructor *init, void
               void (*loader_fini)(void), void *stack_end);
 __asm__(".symver old_start,__libc_start_main@" FIRST);
 
-/* The linker defines these two symbols in a program. In a library, which has no start-up code, they
- * are NULL. */
+/* The linker defines these two symbols, the start and the end of the array of constructors, in a
+ * program. In a library, they are NULL. */
 extern constructor *__init_array_start[] __attribute__((weak, visibility("hidden")));
 extern constructor *__init_array_end[] __attribute__((weak, visibility("hidden")));
 
