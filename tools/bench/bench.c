@@ -1,7 +1,6 @@
-/* bench.c: functions that the subcommands of sgt-bench share. They run a subcommand, choose default
- * values, run work on several threads, and read files into the page cache or evict them from it. To
- * run a subcommand means to parse its options, to measure, and to print a JSON document or a
- * table. */
+/* bench.c: functions that the subcommands of sgt-bench share. They run a subcommand (parse its
+ * options, measure, and print a JSON document or a table), choose the device, run timed work on
+ * several threads, and read files into the page cache or evict them from it. */
 #include "tools/bench/bench.h"
 
 #include <assert.h>
@@ -63,7 +62,7 @@ static void release_rows(void)
 
 int bench_run_subcommand(const sgt_command *c, int argc, char **argv)
 {
-    /* `command` is its first member */
+    /* valid because `command` is the first member of bench_subcommand */
     const bench_subcommand *s = (const bench_subcommand *)(const void *)c;
     sgt_error err;
     int first = sgt_options_parse(c->program, argc, argv);
@@ -92,9 +91,8 @@ bench_row *bench_add(json_t *about)
     return r;
 }
 
-/* Summarize the values that were measured for a row over all turns (repeated measurements), and add
- * the summary to the row's result. A value that is a real number is summarized by its median over
- * all turns; of any other value, the last turn's is used. */
+/* Add the values that were measured for a row to the row's result: the median of all measurements
+ * if a value is a real number, otherwise the value in the last measurement. */
 static void take_medians(bench_row *r)
 {
     double x[BENCH_TURNS];
@@ -194,10 +192,10 @@ int bench_words(uint32_t *chosen, const char *option, const char *list, const ch
 
 /* ---- tables ---- */
 
-enum { CELL = 33 }; /* bytes of a cell's text */
+enum { CELL = 33 }; /* size in bytes of a buffer for the text of a cell */
 
-/* Return the text of a row's cell in column c. The text may be written into buf. If `row` is NULL,
- * return the column's heading. */
+/* Return the text of a row's cell in column c, or the heading of the column if `row` is NULL. The
+ * text can be in buf. */
 static const char *format_cell(char buf[CELL], const json_t *row, const bench_column *c)
 {
     const json_t *v = json_object_get(row, c->key);
@@ -280,13 +278,13 @@ int bench_choose_device(sgt_error *err)
 
 /* ---- work on several threads ---- */
 
-/* minimum time in seconds between two readings of the clock. Each reading takes about 25 ns, so
- * readings after every short unit of work would distort the measurement */
+/* Minimum time in seconds between two readings of the clock. A reading takes about 25 ns, so
+ * reading the clock after every short unit of work would distort the measurement. */
 #define CLOCK_EVERY 20e-6
 
-/* State of one thread of bench_run. `thread` is the thread's index. `rc` and `err` are the result
- * of the thread's last unit of work, and `units` is the number of units done. `from` is the time at
- * which the thread started, and `to` the time at which it last read the clock. */
+/* State of one thread of bench_run. thread: number of the thread. rc, err: result of its last unit
+ * of work. units: number of units that it has done. from: time at which it started. to: time at
+ * which it last read the clock. */
 typedef struct worker {
     int thread, rc;
     uint64_t units;
@@ -354,18 +352,18 @@ double bench_median(double *x, size_t n)
 
 /* ---- the page cache ---- */
 
-/* maximum number of attempts to evict the pages of a file. More than one may be needed: each CPU
- * keeps a list of recently used pages, and an attempt does not evict pages in these lists */
+/* Maximum number of attempts to evict the pages of a file. More than one can be necessary, because
+ * each CPU keeps a list of recently used pages, which an attempt does not evict. */
 #define TRIES 5
 
-/* Evict the pages of a mapped file from the page cache. Return SGT_EUNSUPPORTED if mincore still
- * reports some pages as cached. Since Linux 5.2, mincore reports all pages as cached if the caller
- * neither owns the file nor may write to it. */
+/* Evict the pages of a file from the page cache. map: mapping of the file's `bytes` bytes. Return
+ * SGT_EUNSUPPORTED if mincore still reports some pages as cached. (Since Linux 5.2, mincore reports
+ * all pages as cached if the process neither owns the file nor has write permission.) */
 static int evict_pages(int fd, void *map, size_t bytes, const char *path, sgt_error *err)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page;
     size_t cached = pages;
-    /* one byte per page of the file; its lowest bit is 1 if the page is cached */
+    /* array with one byte per page of the file, whose lowest bit is 1 if the page is cached */
     unsigned char *there = malloc(pages + 1);
     int rc = there ? SGT_OK : sgt_fail_memory(err, path);
     for (int i = 0; cached && i < TRIES && rc == SGT_OK; i++) {

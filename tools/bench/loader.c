@@ -1,8 +1,8 @@
 /* loader.c: the subcommand `sgt-bench loader`, which compares the speed of the loader's readers
- * with each other, with `memcpy` of the same windows, and with other programs. The measurement is
- * divided into turns. In each turn, every reader and every other program is measured for one short
- * time slice, so that a change in the machine's speed affects all of them alike. Each thread writes
- * all its batches into the same buffer. */
+ * (such as mmap and uring) with each other, with memcpy of the same windows, and with other
+ * programs. Each of them is measured for a short time, called a slice, and all slices are repeated
+ * several times, so that a change in the machine's speed affects all of them alike. Each thread
+ * writes all its batches into the same buffer. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,26 +74,25 @@ static const sgt_program program = {
                 "  sgt-bench loader out/ --cold --loader mmap,uring --outputs u16 --json\n"
                 "  sgt-bench loader out/ --peer python3"};
 
-/* Values of loader_row.maker, which states what a row of the table measures. Values below
- * SGT_READERS stand for the loader's readers (sgt_reader). This enum has the remaining values. */
+/* Values of loader_row.maker, which tells what a row of the table measures, besides the values of
+ * sgt_reader, which stand for the loader's readers. */
 enum {
     MEMCPY = SGT_READERS, /* memcpy of the windows that a reader would copy */
-    /* the program fio, which reads as many bytes from the disk as a reader would, and discards
-     * them */
+    /* the program fio, which makes the same read requests to the disk as a reader, and discards the
+     * bytes */
     FIO,
-    PYTHON /* PYTHON + i: peers[i] */
+    PYTHON /* PYTHON + i stands for peers[i] */
 };
 static int is_reader(int maker) { return maker < SGT_READERS; }
 static int is_python(int maker) { return maker >= PYTHON; }
 
-/* BYTES is the value of loader_row.output for fio, which reads bytes but outputs no ids; it is
- * printed as "-". output_words has the names of the other values of loader_row.output, in the order
- * of sgt_output. */
+/* value of loader_row.output for fio, which outputs no ids; printed as "-" */
 enum { BYTES = SGT_OUTPUTS };
+/* names of the output formats, in the order of sgt_output */
 static const char *const output_words[] = {"u16", "i32", "i64", "i32-rows", NULL};
 
-/* Data loaders in Python that are measured for comparison; tests/peers/loaders.py implements them.
- * `name` is printed in the table, and `peer` is the loader's name in loaders.py. */
+/* Data loaders in Python that are measured for comparison, and that tests/peers/loaders.py
+ * implements. name: name in the table. peer: name in loaders.py. */
 static const struct {
     const char *name, *peer;
     int output;
@@ -109,13 +108,13 @@ static const char *name_of(int maker)
     return is_python(maker) ? peers[maker - PYTHON].name : maker == FIO ? "fio" : "memcpy";
 }
 
-/* Where the data set is before a row of the table is measured:
- * - COLD: not in the page cache, so a reader reads from the disk
- * - CACHED: in the page cache, but not yet mapped into this process, as in the first epoch
+/* State of the data set before a row of the table is measured:
+ * - COLD: not in the page cache, so that a reader must read from the disk
+ * - CACHED: in the page cache, but not mapped into this process, as in the first epoch
  * - MAPPED: in the page cache, with all pages mapped, as in later epochs
- * - WARM: in memory, for readers and programs for which mapping makes no difference
+ * - WARM: in the page cache; for readers and programs to which mapping does not matter
  *
- * Only the reader `mmap` has rows in the states CACHED and MAPPED. */
+ * Only the reader mmap is measured in the states CACHED and MAPPED. */
 typedef enum set_state { WARM, MAPPED, CACHED, COLD } set_state;
 static const char *const state_names[] = {"warm", "mapped", "cached", "cold"};
 
@@ -123,68 +122,65 @@ static const char *const state_names[] = {"warm", "mapped", "cached", "cold"};
 typedef struct loader_row {
     int maker, output, threads;
     /* 1 if a plain loop fills the batches, one token at a time; 0 if the loader's fastest
-     * implementation does */
+     * implementation fills them */
     int plain;
     set_state pass;
 } loader_row;
 
-/* A source of batches, which all threads share during a slice (a short timed interval). If
- * `windows` is NULL, the source is a loader that uses the reader to be measured. Otherwise, it is
- * the `memcpy` source, which copies windows from a buffer as large as the data set, in the order in
- * which a loader would draw them. Values do not affect the speed, so the buffer's contents are
- * arbitrary. The buffer is in huge pages that are already mapped, so `memcpy` shows the highest
- * speed that a loader could reach. */
+/* A source from which all threads draw batches. It is either a loader that uses the reader to be
+ * measured, or, if `windows` is not NULL, memcpy, which copies windows from a buffer that is as
+ * large as the data set, in the order in which a loader draws them. The contents of this buffer are
+ * arbitrary, because they do not affect the speed. The buffer consists of huge pages that are
+ * already mapped, so memcpy has the highest speed that a loader could reach. */
 typedef struct drawer {
     sgt_loader *loader;
     uint64_t epoch;       /* number of windows in an epoch */
-    sgt_cursor **cursors; /* (threads) */
+    sgt_cursor **cursors; /* array with one cursor per thread */
     char *buffers;        /* one batch buffer of batch_bytes() bytes per thread */
     int output, threads;
-    uint64_t next; /* first batch of the next slice */
-    double opened_s;
-    const char **windows; /* (WINDOWS) */
-    /* buffer from which `memcpy` copies; it is as large as the data set's tokens, or smaller if
-     * there is too little free memory */
+    uint64_t next;        /* number of the first batch of the next slice (timed interval) */
+    double opened_s;      /* time in seconds that opening the loader took */
+    const char **windows; /* array of WINDOWS addresses of windows in `memory` */
+    /* buffer from which memcpy copies, as large as the data set's tokens, or smaller if there is
+     * too little free memory */
     sgt_arena memory;
 } drawer;
 
 static struct {
-    /* What each row of the table measures. The first `main_count` rows are measured together, in
-     * alternation. The remaining rows measure mmap in the state COLD. They come last because they
-     * evict the data set from the page cache. */
+    /* What each row of the table measures. The first `main_count` rows are measured alternately.
+     * The other rows measure mmap while the data set is not in the page cache (COLD). They come
+     * last, because they evict the data set from the page cache. */
     loader_row rows[BENCH_ROWS];
     size_t main_count;
-    sgt_loader_options options; /* of `set` */
+    sgt_loader_options options; /* options with which `set` was opened */
     sgt_loader *set; /* loader that is used only to list the shards, not to draw batches */
     sgt_loader_info info;
-    /* The data set is opened many times, with several readers, but notices about the data set are
-     * printed only once: when the reader `speaker` opens it for the first time. `spoke` is nonzero
-     * after that. */
+    /* The data set is opened many times, but notices about it are printed only once: when the
+     * reader `speaker` opens it for the first time. After that, `spoke` is nonzero. */
     int speaker, spoke;
-    /* the current measurement */
-    double seconds; /* seconds of a slice */
-    int warm_up;    /* 1 during the warm-up turn, whose results are discarded; otherwise 0 */
-    /* sources of batches that stay open between repeated measurements, indexed by loader_row.maker;
-     * used only by `memcpy` and by readers measured in the state WARM or MAPPED */
+    double seconds; /* duration in seconds of a slice (timed interval) */
+    int warm_up;    /* 1 during the warm-up, whose results are discarded; otherwise 0 */
+    /* sources of batches that stay open between measurements, indexed by loader_row.maker: memcpy,
+     * and the readers that are measured in the state WARM or MAPPED */
     drawer drawers[MEMCPY + 1];
-    int fits; /* 1: all shards fit into the page cache */
-    /* number of rows of tokens that slices in the state COLD have already drawn, counted from the
-     * start of the first epoch. The next such slice continues after these rows, so that no row is
-     * read from the disk twice */
+    int fits; /* 1 if all shards fit into the page cache, otherwise 0 */
+    /* number of rows of tokens that measurements in the state COLD have drawn so far, from the
+     * start of the first epoch. The next such measurement continues after these rows, so that no
+     * row is read from the disk twice. */
     uint64_t cold_rows;
     bench_script script; /* loaders.py */
-    bench_child *python; /* NULL: not started */
+    bench_child *python; /* process that runs loaders.py; NULL if it has not been started */
     json_t *versions;    /* versions of numpy, torch and fio, as reported by these programs */
 } state;
 
-/* Figures of a row in one turn. */
+/* values measured for a row of the table in one slice (timed interval) */
 typedef struct loader_slice {
     double batches, seconds, cpu_s, open_s;
 } loader_slice;
 
 /* ---- what is read ---- */
 
-/* Open the data set with the given reader (an sgt_reader), for rows of o.seq tokens. */
+/* Open the data set with this reader (an sgt_reader), for rows of o.seq tokens. */
 static int open_loader(sgt_loader **l, int reader, sgt_notice notice, sgt_error *err)
 {
     sgt_loader_options options = state.options;
@@ -197,7 +193,7 @@ static int open_loader(sgt_loader **l, int reader, sgt_notice notice, sgt_error 
 }
 
 /* Open a loader that lists the shards. If no shard is long enough for a row of the default length,
- * halve o.seq until one is: a new user's set may be small. */
+ * halve o.seq until one is, because the data set of a new user may be small. */
 static int find_shards(sgt_error *err)
 {
     state.options = (sgt_loader_options){.size = sizeof state.options,
@@ -227,8 +223,8 @@ static size_t id_bytes(void) { return state.set->set.width; }
 
 /* ---- the rows of the table ---- */
 
-/* Check that the table has room for the largest number of rows: memcpy, each reader with each
- * output, mmap in two more states, the plain loop, fio, and the other programs. */
+/* The largest number of rows is: memcpy, each reader with each output, mmap in two more states with
+ * each output, the plain loop, and fio or the Python programs. */
 _Static_assert(1 + BYTES * (SGT_READERS + 2) + 1 + PEERS <= BENCH_ROWS, "room for all rows");
 
 static loader_row *add_row(int maker, int output, set_state pass)
@@ -243,9 +239,9 @@ static loader_row *add_row(int maker, int output, set_state pass)
     return r;
 }
 
-/* Add a row that measures a reader with one output type. Without --cold, also add a row in the
- * state CACHED for the reader mmap, and a row with the plain loop for the reader preload if the
- * output is int32. */
+/* Add a row that measures a reader with one output format. Without --cold, also add a second row
+ * for two readers: for mmap, a row in the state CACHED, and for preload with the output i32, a row
+ * with the plain loop. */
 static void add_reader(int reader, int output)
 {
     int is_mmap = reader == SGT_READER_MMAP;
@@ -256,9 +252,9 @@ static void add_reader(int reader, int output)
 }
 
 /* Add all rows of the table: first memcpy, then each reader with each output, then other programs,
- * then mmap in the state COLD. The last rows are omitted with --sampling block, because that reads
- * pools (large groups of blocks) ahead, which would take longer than a slice (the time for one
- * measurement). */
+ * and last mmap in the state COLD. With --sampling block, the rows for mmap in the state COLD are
+ * omitted, because this sampling reads large groups of blocks ahead, which takes longer than the
+ * time for one measurement. */
 static int add_rows(sgt_error *err)
 {
     uint32_t readers = 0, outputs = 0;
@@ -273,8 +269,8 @@ static int add_rows(sgt_error *err)
             if (bench_has(outputs, output) && bench_has(readers, r)) add_reader(r, output);
     for (int r = 0; r < SGT_READERS; r++)
         if (bench_has(readers, r)) state.speaker = r; /* uring is the last */
-    /* with --cold, compare with fio, which measures the disk; the Python programs draw random
-     * windows from memory */
+    /* With --cold, compare with fio, which measures the speed of the disk. The Python programs are
+     * not measured with --cold, because they draw windows from memory. */
     if (o.cold) add_row(FIO, BYTES, COLD);
     for (int i = 0; i < PEERS && o.peer; i++)
         add_row(PYTHON + i, i || narrow ? peers[i].output : SGT_OUTPUT_I32_ROWS, WARM);
@@ -288,9 +284,9 @@ static int add_rows(sgt_error *err)
 
 /* ---- drawing batches ---- */
 
-/* number of batches skipped between two slices (timed intervals) in the state COLD. Readers
- * prefetch fewer than AHEAD batches, so after AHEAD skipped batches, the next slice reads no window
- * that has already been prefetched */
+/* Number of batches that are skipped between two measurements in the state COLD. It is larger than
+ * the number of batches that readers prefetch, so that a measurement reads no window that has
+ * already been prefetched. */
 #define AHEAD 64
 
 static void drawer_close(drawer *d)
@@ -304,9 +300,9 @@ static void drawer_close(drawer *d)
     *d = (drawer){0};
 }
 
-/* Return the size in bytes of one thread's batch buffer. The size is that of the largest output,
- * int64 inputs and targets, for all outputs. Otherwise a smaller output would have the advantage
- * that its buffer fits into a smaller CPU cache. */
+/* Return the size in bytes of the batch buffer of a thread. It is that of the largest output, int64
+ * inputs and targets, even for smaller outputs, which would otherwise have the advantage that their
+ * buffers fit into a smaller CPU cache. */
 static size_t batch_bytes(void)
 {
     return (o.batch * (o.seq + 1) * 2 * sizeof(int64_t) + 63) / 64 * 64;
@@ -332,8 +328,8 @@ static int drawer_open(drawer *d, const loader_row *r, sgt_error *err)
     int rc = open_loader(&d->loader, r->maker, speaks ? bench.notice : none, err);
     d->opened_s = sgt_now() - start;
     if (rc == SGT_OK) rc = allocate_buffers(d, r->threads, err);
-    /* Opening the loader has read the shards' headers into the page cache, so evict those pages
-     * again. Otherwise mmap would map these cached pages when its first cursor is opened. */
+    /* Opening the loader has read the headers of the shards into the page cache. Evict these pages
+     * again, because mmap would otherwise map them when its first cursor is opened. */
     if (rc == SGT_OK && r->pass == COLD && r->maker != SGT_READER_PRELOAD)
         rc = bench_cache(state.set, 0, err);
     if (rc < 0) return rc;
@@ -345,16 +341,15 @@ static int drawer_open(drawer *d, const loader_row *r, sgt_error *err)
     return rc;
 }
 
-/* minimum size in bytes of the buffer from which `memcpy` copies; it has room for the longest
+/* minimum size in bytes of the buffer from which memcpy copies, which has room for the longest
  * row */
 #define LEAST_BYTES ((uint64_t)4 << 20)
-/* number of different windows that `memcpy` copies before it starts again with the first one.
- * Together the windows have 512 MiB if a row has 1024 tokens and ids are 2 bytes wide. Their
- * addresses are computed before the measurement starts */
+/* Number of windows that memcpy copies before it starts again with the first one. With rows of 1024
+ * tokens and ids of 2 bytes, the windows have 512 MiB in all. */
 #define WINDOWS ((size_t)1 << 18)
 
-/* Map the buffer from which `memcpy` copies. The buffer is as large as the data set's tokens, but
- * takes at most a third of the free memory. */
+/* Map the buffer from which memcpy copies. It is as large as the data set's tokens, but not larger
+ * than a third of the free memory. */
 static int map_memory(drawer *d, sgt_error *err)
 {
     sgt_memory memory;
@@ -364,9 +359,9 @@ static int map_memory(drawer *d, sgt_error *err)
     return sgt_arena_map(&d->memory, (size_t)(bytes > LEAST_BYTES ? bytes : LEAST_BYTES), 1, err);
 }
 
-/* Open the `memcpy` source, which copies the same windows as a reader. To compute the windows'
- * positions, open a loader for a short time. All readers draw the same windows, so use `mmap`, the
- * reader that opens fastest. */
+/* Prepare *d for memcpy, which copies the same windows as a reader draws. A loader is opened for a
+ * short time to compute the positions of the windows. Its reader is mmap, because mmap opens
+ * fastest and all readers draw the same windows. */
 static int open_memcpy(drawer *d, const loader_row *r, sgt_error *err)
 {
     sgt_loader *l = NULL;
@@ -376,7 +371,7 @@ static int open_memcpy(drawer *d, const loader_row *r, sgt_error *err)
         rc = sgt_fail_memory(err, NULL);
     if (rc == SGT_OK) rc = open_loader(&l, SGT_READER_MMAP, none, err);
     if (rc < 0) return rc;
-    /* number of positions in the buffer at which a window can begin */
+    /* number of positions in the buffer at which a window of o.seq + 1 ids can begin */
     uint64_t span = d->memory.size / id_bytes() - o.seq;
     for (size_t w = 0; w < WINDOWS; w++) {
         uint32_t shard;
@@ -404,8 +399,8 @@ static int draw_batch(void *ctx, int thread, uint64_t k, sgt_error *err)
 
 static double cpu_seconds(void) { return (double)clock() / CLOCKS_PER_SEC; }
 
-/* Draw batches for `seconds` seconds, and add the measured numbers to *sum. Each thread draws at
- * most `most` batches, unless `most` is 0. */
+/* Draw batches for `seconds` seconds, and add the measured values to *sum. most: maximum number of
+ * batches per thread; 0 if it is not limited. */
 static int draw_slice(drawer *d, const loader_row *r, uint64_t most, double seconds,
                       loader_slice *sum, sgt_error *err)
 {
@@ -433,11 +428,11 @@ static int fill_cache(sgt_error *err)
     return state.fits ? bench_cache(state.set, 1, err) : SGT_OK;
 }
 
-/* Return the number of batches that each thread may draw before the data set must be reopened, or 0
- * if it need not be. Drawing batches changes the state that the row measures. In the state CACHED,
- * all pages are mapped after one epoch. In the state COLD, the limit is the number of batches that
- * read about a tenth of the data set's pages: after more batches, too many windows would be in
- * pages that are already cached. */
+/* Return the number of batches that each thread can draw before the data set must be reopened, or 0
+ * if it need not be. It must be reopened because drawing batches changes the state in which the
+ * reader is to be measured. In the state CACHED, all pages are mapped after one epoch. In the state
+ * COLD, draw only batches for about a tenth of the data set's pages, because too many of the later
+ * windows would be in pages that are already cached. */
 static uint64_t batches_until_reopened(const drawer *d, const loader_row *r)
 {
     uint64_t rows = o.batch * (uint64_t)r->threads;
@@ -448,10 +443,10 @@ static uint64_t batches_until_reopened(const drawer *d, const loader_row *r)
     return n ? n : 1;
 }
 
-/* Measure `--sampling block`, for which the reader prefetches whole pools (groups of blocks). Only
- * whole pools are measured, so that the amount read from the disk equals the amount used. The first
- * POOLS_BEFORE pools are drawn without being measured: after them, prefetching has started and the
- * reader's buffers have been faulted in. No page is read twice within an epoch. */
+/* Measure a reader with --sampling block, with which the reader prefetches pools (large groups of
+ * blocks). Only entire pools are measured, so that the reader reads as much from the disk as the
+ * batches use. The first POOLS_BEFORE pools are drawn but not measured, because prefetching must
+ * start and the reader's buffers must be faulted in. No page is read twice within an epoch. */
 enum { POOLS_BEFORE = 3 };
 static int draw_pools(drawer *d, const loader_row *r, double seconds, loader_slice *sum,
                       sgt_error *err)
@@ -471,15 +466,15 @@ static int draw_pools(drawer *d, const loader_row *r, double seconds, loader_sli
     return rc;
 }
 
-/* maximum number of times that a slice opens the data set, without --cold. Without this limit, a
- * small data set would be opened so often that most of the time would be spent on opening it */
+/* Maximum number of times that one measurement opens the data set, without --cold. Without this
+ * limit, a measurement of a small data set would spend most of its time on opening the data set. */
 enum { OPENED_MOST = 10 };
 
-/* Measure a slice (timed interval) of a row whose state changes while it is measured: CACHED ends
- * when the pages are mapped, and COLD when the pages are cached. Therefore open the data set for
- * this slice, and reopen the data set each time that the state has ended. For COLD, close the data
- * set before evicting its pages, because mapped pages cannot be evicted. With the reader `preload`,
- * only opening the data set reads the disk. */
+/* Measure a reader in the state CACHED or COLD for state.seconds seconds. These states end while
+ * the reader is measured: CACHED when the pages are mapped, and COLD when the pages are cached.
+ * Therefore, the data set is opened for this measurement, and reopened each time the state has
+ * ended. For COLD, it is closed before its pages are evicted, because mapped pages cannot be
+ * evicted. (The reader preload reads from the disk only when it is opened.) */
 static int reopened_slice(const loader_row *r, loader_slice *sum, sgt_error *err)
 {
     int cold = r->pass == COLD, reads = cold && r->maker != SGT_READER_PRELOAD;
@@ -510,9 +505,9 @@ static void add_version(const char *name, json_t *version)
     if (json_is_string(version)) json_object_set(state.versions, name, version);
 }
 
-/* Write a list of the shards for loaders.py to an in-memory file, and return its descriptor. For
- * each shard, the list has the path, the offset of the first token, and the number of tokens, each
- * followed by a NUL. */
+/* Write a list of the shards for loaders.py to a file in memory, and return the file's descriptor
+ * or a negative SGT_E*. For each shard, the list contains the path, the offset of the first token,
+ * and the number of tokens, each followed by a NUL. */
 static int list_shards(sgt_error *err)
 {
     int fd = bench_memory_file("shards", "", 0, err);
@@ -526,8 +521,8 @@ static int list_shards(sgt_error *err)
     return fd;
 }
 
-/* Start loaders.py and read its first answer, which states numpy's version. If the script cannot
- * run with the user's interpreter, return an error that tells the user how to correct this. */
+/* Start loaders.py and read its first answer, which contains the version of numpy. If the script
+ * cannot run with the user's interpreter, return an error that tells the user what to do. */
 static int open_python(sgt_error *err)
 {
     json_t *answer = NULL;
@@ -538,8 +533,8 @@ static int open_python(sgt_error *err)
     snprintf(state.script.words, sizeof state.script.words, "@/proc/self/fd/%d %zu", fd,
              id_bytes());
     int rc = bench_script_open(&state.python, &state.script, err);
-    /* the script reads the whole list of shards before its first answer, so the file can be closed
-     * after that */
+    /* wait for the first answer before closing the file, because the script reads the list of
+     * shards before that answer */
     if (rc == SGT_OK) rc = bench_script_ask(state.python, NULL, &answer, &why);
     close(fd);
     json_decref(answer);
@@ -549,8 +544,7 @@ static int open_python(sgt_error *err)
                     strstr(why.text, "No module named") ? " (pass a Python that has numpy)" : "");
 }
 
-/* Measure row r for one slice (timed interval): let loaders.py draw batches for state.seconds
- * seconds. */
+/* Measure a data loader in Python: let loaders.py draw batches for state.seconds seconds. */
 static int python_slice(const loader_row *r, loader_slice *s, sgt_error *err)
 {
     const char *peer = peers[r->maker - PYTHON].peer;
@@ -569,24 +563,24 @@ static int python_slice(const loader_row *r, loader_slice *s, sgt_error *err)
     return sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: drew no batch (raise --seconds)", o.peer);
 }
 
-/* MOST_FILES and LIST_BYTES limit the list of files for fio: the number of files, and the size of
- * the list in bytes. DEPTH is the queue depth for reading single rows, in fio and in the reader
- * `uring`. LARGE_DEPTH is fio's queue depth for reading blocks and for sequential reads. */
+/* MOST_FILES: maximum number of files in the list for fio. LIST_BYTES: maximum size in bytes of
+ * this list. DEPTH: queue depth with which fio and the reader uring read single rows. LARGE_DEPTH:
+ * queue depth with which fio reads blocks, and reads sequentially. */
 enum { MOST_FILES = 64, LIST_BYTES = 100000, DEPTH = 128, LARGE_DEPTH = 16 };
-/* minimum duration in seconds of a run of fio. In a shorter run, the time for starting threads and
- * opening files would distort the result */
+/* Minimum duration in seconds of a run of fio. In a shorter run, the time in which fio starts
+ * threads and opens files would distort the result. */
 #define LEAST_SECONDS 0.5
 
 typedef struct fio_run {
-    /* values of two fio options: `rw` is the access pattern, and `files` (file_service_type) is the
-     * order in which fio chooses files */
+    /* values of two options of fio: the access pattern (`rw`), and the order in which fio chooses
+     * files (`files`, for file_service_type) */
     const char *rw, *files;
-    uint64_t bytes; /* bytes of a request */
-    int depth;
+    uint64_t bytes; /* size of a request in bytes */
+    int depth;      /* queue depth */
 } fio_run;
 
-/* Return the parameters with which fio makes the same requests as the reader `uring`. The size of a
- * row is rounded up to a multiple of 4096 bytes, because direct I/O must be aligned. */
+/* Return the parameters with which fio makes the same read requests as the reader uring. The size
+ * of a row is rounded up to a multiple of 4096 bytes, because direct I/O must be aligned. */
 static fio_run plan_fio(void)
 {
     if (o.sampling == SGT_SAMPLING_SEQUENTIAL)
@@ -596,9 +590,9 @@ static fio_run plan_fio(void)
     return (fio_run){"randread", "random", (id_bytes() * (o.seq + 1) + 4095) / 4096 * 4096, DEPTH};
 }
 
-/* Return the string "--filename=A:B:C" with the paths of the shards, in malloc'd memory. A colon in
- * a path is escaped with a backslash. If there are more than MOST_FILES shards, list only every
- * n-th shard. */
+/* Return the argument "--filename=A:B:C" for fio, with the paths of the shards, as a string that
+ * the caller frees. A colon in a path is escaped with a backslash. If there are more than
+ * MOST_FILES shards, only every n-th shard is listed. Return NULL if memory runs out. */
 static char *list_files(void)
 {
     char *list = malloc(LIST_BYTES), *p = list ? stpcpy(list, "--filename=") : NULL;
@@ -616,8 +610,8 @@ static char *list_files(void)
     return list;
 }
 
-/* Read fio's result from its JSON output. To get batches per second, divide fio's requests per
- * second by the number of requests per batch. */
+/* Read the result of fio from its JSON output. The number of batches per second is fio's number of
+ * requests per second, divided by the number of requests for a batch. */
 static int read_fio(const fio_run *run, const json_t *answer, loader_slice *s, sgt_error *err)
 {
     const json_t *job = json_array_get(json_object_get(answer, "jobs"), 0);
@@ -635,8 +629,8 @@ static int read_fio(const fio_run *run, const json_t *answer, loader_slice *s, s
     return sgt_fail(err, SGT_EUNSUPPORTED, "fio failed: error %d (%s)", failed, strerror(failed));
 }
 
-/* Measure fio for one slice (timed interval). fio reads the data set's own shards with the access
- * pattern of --sampling: rows or blocks at random positions, or sequential reads (see plan_fio). */
+/* Measure fio. It reads the shards of the data set with the access pattern of --sampling: rows or
+ * blocks at random positions, or sequential reads (plan_fio). */
 static int fio_slice(loader_slice *s, sgt_error *err)
 {
     const fio_run run = plan_fio();
@@ -652,9 +646,8 @@ static int fio_slice(loader_slice *s, sgt_error *err)
              "--iomem_align=2m --output-format=json",
              run.rw, run.files, run.bytes, run.depth,
              1e3 * (state.seconds > LEAST_SECONDS ? state.seconds : LEAST_SECONDS));
-    /* Put fio's buffers in huge pages, with which it reads twice as fast. With small pages, a
-     * buffer consists of many memory segments, and the disk limits the number of segments per
-     * request. */
+    /* Put fio's buffers in huge pages, which makes fio twice as fast. With small pages, a buffer
+     * consists of many memory segments, whose number per request the disk limits. */
     setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1", 1);
     int rc = bench_script_run(&fio, &answer, err);
     free(list);
@@ -676,10 +669,11 @@ static int run_slice_of(const loader_row *r, loader_slice *sum, sgt_error *err)
     return draw_slice(&state.drawers[r->maker], r, 0, state.seconds, sum, err);
 }
 
-/* Handle the error rc of measuring row i. If the row's reader was requested, return rc. (A row in
- * the state COLD counts as requested only with --cold: without --cold, it is added automatically.)
- * Otherwise, if rc is SGT_EUNSUPPORTED, skip the row; if the row belongs to another program, also
- * print a notice, unless the reason is that fio is not installed. Return any other rc unchanged. */
+/* Handle the error rc that measuring row i has returned. If the user asked for the row, return rc.
+ * (The user did not ask for rows in the state COLD without --cold, because these are added
+ * automatically.) Otherwise, if rc is SGT_EUNSUPPORTED, skip the row and return 0. If the row
+ * belongs to another program, also print a notice, unless the reason is that fio is not installed.
+ * Return any other rc unchanged. */
 static int leave_out(size_t i, int rc, const sgt_error *err)
 {
     const loader_row *r = &state.rows[i];
@@ -694,9 +688,8 @@ static int measure_row(size_t i, json_t **figures, sgt_error *err)
     const loader_row *r = &state.rows[i];
     loader_slice sum = {0};
     if (state.warm_up && r->pass == COLD) return SGT_OK;
-    /* At the start of each turn (pass over all rows), read the shards into the page cache again.
-     * The kernel may have evicted some of their pages when this process or a Python program
-     * allocated huge pages. */
+    /* Before the first row, read the shards into the page cache again, because the kernel may have
+     * evicted some of their pages when this process or a Python program allocated huge pages. */
     int rc = i || o.cold ? SGT_OK : fill_cache(err);
     if (rc == SGT_OK) rc = run_slice_of(r, &sum, err);
     if (rc < 0) return leave_out(i, rc, err);
@@ -708,22 +701,23 @@ static int measure_row(size_t i, json_t **figures, sgt_error *err)
     return SGT_OK;
 }
 
-/* Measure the `count` rows from index `first` on, for `seconds` seconds in total. Before the first
- * turn, open the sources that stay open between turns. The first turn is a warm-up. */
+/* Measure the `count` rows from index `first` on several times, for `seconds` seconds in all. First
+ * open the sources of batches that stay open between measurements. The first measurement of each
+ * row is a warm-up. */
 static int measure_rows(size_t first, size_t count, double seconds, sgt_error *err)
 {
     int rc = SGT_OK;
     if (!count) return SGT_OK;
     state.seconds = seconds / ((double)count * ((double)o.turns + 1));
-    /* end the Python program, because it keeps the shards mapped, and mapped pages cannot be
-     * evicted from the page cache */
+    /* End the Python program, because it has mapped the shards, and mapped pages cannot be evicted
+     * from the page cache. */
     if (state.rows[first].pass == COLD) {
         bench_script_close(state.python);
         state.python = NULL;
     }
     if (first == 0) rc = open_memcpy(&state.drawers[MEMCPY], &state.rows[0], err);
-    /* read the shards into the page cache again before mmap is opened, because allocating the
-     * buffer of `memcpy` may have evicted some of their pages */
+    /* Before mmap is opened, read the shards into the page cache again, because the allocation of
+     * memcpy's buffer may have evicted some of their pages. */
     if (rc == SGT_OK && state.rows[first].pass != COLD) rc = fill_cache(err);
     for (const loader_row *r = state.rows + first; r < state.rows + first + count && rc == SGT_OK;
          r++)
@@ -737,7 +731,7 @@ static int measure_rows(size_t first, size_t count, double seconds, sgt_error *e
     return rc;
 }
 
-/* Determine whether the data set fits into the page cache. If so, read the data set into the page
+/* Find out whether the data set fits into the page cache. If it does, read it into the page
  * cache. */
 static int prepare_cache(sgt_error *err)
 {
@@ -750,8 +744,8 @@ static int prepare_cache(sgt_error *err)
     return fill_cache(err);
 }
 
-/* Measure all rows. If there are rows that measure mmap in the state COLD, they get a sixth of the
- * time. */
+/* Measure all rows. The rows that measure mmap in the state COLD, if there are any, get a sixth of
+ * the time. */
 static int measure_all(sgt_error *err)
 {
     size_t rest = bench.count - state.main_count;
@@ -759,18 +753,19 @@ static int measure_all(sgt_error *err)
     int rc = o.cold ? SGT_OK : prepare_cache(err);
     if (rc == SGT_OK) rc = measure_rows(0, state.main_count, o.seconds - extra, err);
     if (rc == SGT_OK) rc = measure_rows(state.main_count, rest, extra, err);
-    /* read the data set into the page cache again, because the COLD rows have evicted it */
+    /* read the data set into the page cache again, because measuring the COLD rows has evicted
+     * it */
     if (rc == SGT_OK && !o.cold) rc = fill_cache(err);
     return rc;
 }
 
 /* ---- results ---- */
 
-/* Return the time per batch of row i in microseconds, or 0 if the row was not measured. */
+/* Return the time in microseconds that row i takes per batch, or 0 if the row was not measured. */
 static double time_of(size_t i) { return bench_get(bench.rows[i].result, "us_per_batch"); }
 
-/* Return whether row i may be marked as the fastest row with its output type. Excluded are rows
- * that were not measured, and rows of memcpy, fio, the plain loop or the state CACHED. */
+/* Return 1 if row i can be marked as the fastest row with its output format, otherwise 0. Rows that
+ * were not measured cannot, nor can rows of memcpy, fio, the plain loop or the state CACHED. */
 static int competes(size_t i)
 {
     const loader_row *r = &state.rows[i];
@@ -778,9 +773,9 @@ static int competes(size_t i)
            r->pass != CACHED;
 }
 
-/* Add to the result of row i its speed relative to memcpy, to fio, to preload with the same output,
- * and to the plain loop. Set "best" if the row is the fastest of at least two rows with the same
- * output. Only rows for which competes() is true are compared for "best". */
+/* Add the speed of row i relative to memcpy, to fio, to preload with the same output, and to the
+ * plain loop, to the row's result. Set the member "best" to true if row i is the fastest of at
+ * least two rows with the same output for which competes() returns 1, otherwise to false. */
 static void compare(size_t i)
 {
     const loader_row *r = &state.rows[i];
@@ -810,8 +805,8 @@ static void to_json(json_t *top)
         json_t *result = bench.rows[i].result;
         double us = time_of(i);
         if (!(us > 0)) continue;
-        /* gb_per_s counts the bytes read, not the bytes written: T+1 ids of each row, in the width
-         * that ids have on disk */
+        /* gb_per_s is computed from the bytes read, not from the bytes written: the seq + 1 ids of
+         * each row, with the width that ids have on disk */
         bench_put_all(result,
                       json_pack("{s:i, s:i, s:s, s:b, s:i, s:f, s:f}", "batch", (int)o.batch, "seq",
                                 (int)o.seq, "sampling", sgt_sampling_name((sgt_sampling)o.sampling),
@@ -854,14 +849,14 @@ static void show_head(void)
            sgt_sampling_name((sgt_sampling)o.sampling), o.batch, o.seq);
 }
 
-/* Prepare the result of row i for the printed table: add text fields, and remove fields that only
- * the JSON output needs. */
+/* Prepare the result of row i for the printed table: add the members with texts, and remove the
+ * members that are only for the JSON output. */
 static void make_shown(size_t i)
 {
     char name[32];
     const loader_row *r = &state.rows[i];
     json_t *j = bench.rows[i].result;
-    /* 1 if batches are copied from memory, so that the disk does not limit the speed; otherwise
+    /* 1 if the row copies batches from memory, so that the disk does not limit its speed; otherwise
      * 0 */
     int from_memory = r->maker == MEMCPY || r->maker == SGT_READER_PRELOAD;
     const char *limit =

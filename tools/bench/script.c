@@ -1,5 +1,5 @@
-/* script.c: runs a Python script from memory, or another program, in a child process, and reads the
- * JSON that the child prints. */
+/* script.c: runs a Python script that is in memory, or another program, in a child process, and
+ * reads the JSON that the child prints. */
 
 #include "tools/bench/bench.h"
 
@@ -21,16 +21,16 @@
 
 struct bench_child {
     const bench_script *s;
-    char name[1024]; /* beginning of messages */
-    pid_t id;        /* process id; 0: not running */
-    /* socket connected to the child's standard output and, if the child keeps running between
-     * answers (s->stays), also to its standard input */
+    char name[1024]; /* text with which messages about the child begin */
+    pid_t id;        /* process id of the child; 0 if it is not running */
+    /* descriptor of a socket that is connected to the child's standard output and, if s->stays is
+     * 1, also to its standard input */
     int line;
-    /* descriptors of two in-memory files: `script` contains the script, and `errors` receives the
-     * child's standard error */
+    /* descriptors of two files in memory: one that contains the script (`script`), and one to which
+     * the child's standard error is written (`errors`) */
     int script, errors;
-    FILE *output; /* reads from the socket */
-    char *answer; /* buffer of `room` bytes that holds the last answer */
+    FILE *output; /* stream that reads from the socket */
+    char *answer; /* buffer of `room` bytes that contains the last answer */
     size_t room;
 };
 
@@ -43,9 +43,9 @@ int bench_memory_file(const char *name, const char *text, size_t n, sgt_error *e
     return rc < 0 ? rc : fd;
 }
 
-/* Restrict this thread to `threads` of the cores on which it may run, and store all of these cores
- * in *before. A child process inherits the cores of the thread that starts it, so the next child
- * gets only `threads` cores. */
+/* Restrict this thread to `threads` of the CPU cores on which it can run, so that a child process
+ * that it starts also uses only these. Store the cores on which the thread could run before in
+ * *before. */
 static void narrow(cpu_set_t *before, int threads)
 {
     cpu_set_t set;
@@ -56,9 +56,9 @@ static void narrow(cpu_set_t *before, int threads)
     sched_setaffinity(0, sizeof set, &set);
 }
 
-/* Return the child's argument array: the interpreter, the path of the script, the strings in
- * s->args, and the space-separated words in `words`. The function modifies `words`. The caller
- * frees the array. */
+/* Return the arguments of the child, as an array that ends with NULL and that the caller frees: the
+ * interpreter or program, the path of the script if there is one, the strings in s->args, and the
+ * words in `words`, which is overwritten. Return NULL if memory runs out. */
 static char **arguments(const bench_script *s, char *script, char *words)
 {
     size_t n = 0, at = 0;
@@ -74,8 +74,8 @@ static char **arguments(const bench_script *s, char *script, char *words)
     return argv;
 }
 
-/* Start the child process, with the socket `theirs` as its standard output. If the child keeps
- * running between answers (s->stays), the socket is also its standard input. */
+/* Start the child process. Its standard output is the socket `theirs`. If the child keeps running
+ * between answers (s->stays is 1), the socket is also its standard input. */
 static int start(bench_child *c, int theirs, sgt_error *err)
 {
     const bench_script *s = c->s;
@@ -100,8 +100,8 @@ static int start(bench_child *c, int theirs, sgt_error *err)
     return rc;
 }
 
-/* Read from the child's output as read(2) does. After an interrupt, return 0, which read(2) returns
- * at the end of a file. */
+/* Read from the child's output like read(2), but return 0, which stands for the end of a file,
+ * after an interrupt. */
 static ssize_t read_output(void *self, char *to, size_t n)
 {
     const bench_child *c = self;
@@ -119,8 +119,8 @@ static int open_child(bench_child *c, sgt_error *err)
     if ((c->script = bench_memory_file("script", text, strlen(text), err)) < 0) return c->script;
     if ((c->errors = bench_memory_file("errors", "", 0, err)) < 0) return c->errors;
     if (!(c->output = fopencookie(c, "r", calls))) return sgt_fail_memory(err, NULL);
-    /* use a socket instead of a pipe: if the child has closed its end, send(2) can fail without
-     * raising SIGPIPE */
+    /* Use a socket instead of a pipe, because send(2), unlike write(2) to a pipe, can fail without
+     * raising SIGPIPE if the child has closed its end. */
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return sgt_fail_errno(err, "--peer: cannot create a socket");
     c->line = ends[0];
@@ -134,8 +134,8 @@ int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err)
     bench_child *c = calloc(1, sizeof *c);
     if (!c) return sgt_fail_memory(err, NULL);
     c->s = s;
-    /* name used in messages: for a script, --peer (the option that names the interpreter) and the
-     * interpreter; otherwise the program */
+    /* beginning of messages: for a script, the option --peer and its value, the interpreter;
+     * otherwise, the program */
     snprintf(c->name, sizeof c->name, "%s%s", s->text ? "--peer " : "", s->python);
     c->line = c->script = c->errors = -1;
     int rc = open_child(c, err);
@@ -144,15 +144,15 @@ int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err)
     return rc;
 }
 
-/* Wait until the child has exited. If the child failed, return SGT_EUNSUPPORTED with its exit
- * status and the last line of its standard error. A child that should have kept running (s->stays)
- * counts as failed even if its exit status is 0. */
+/* Wait until the child has exited. If it failed, return SGT_EUNSUPPORTED with a message that
+ * contains its exit status and the last line of its standard error. A child that should have kept
+ * running (s->stays is 1) has failed even if its exit status is 0. */
 static int wait_for_end(bench_child *c, sgt_error *err)
 {
     int status = 0;
     char why[48] = "exited without an answer", said[1024];
-    /* close the connection first: otherwise a child that is writing to it would wait forever for
-     * this process to read */
+    /* Shut down the socket first. Otherwise, a child that is writing to it would wait forever for
+     * this process to read. */
     shutdown(c->line, SHUT_RDWR);
     waitpid(c->id, &status, 0);
     c->id = 0;
@@ -168,8 +168,8 @@ static int wait_for_end(bench_child *c, sgt_error *err)
     return sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s%s%.300s", c->name, why, *line ? ": " : "", line);
 }
 
-/* Parse an answer of the child, and check that the answer has the field c->s->needs and no field
- * "error". */
+/* Parse an answer of the child, and set *answer to the JSON object. Return SGT_EUNSUPPORTED if the
+ * object lacks the member c->s->needs or has a member "error". */
 static int parse(json_t **answer, const bench_child *c, const char *text, sgt_error *err)
 {
     const char *brace = strchr(text, '{'), *needs = c->s->needs;
@@ -192,10 +192,10 @@ int bench_script_ask(bench_child *c, const char *line, json_t **answer, sgt_erro
     const bench_script *s = c->s;
     int rc = SGT_OK;
     if (!c->id) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: has already exited", c->name);
-    /* ignore an error of send: if the child has ended, reading the answer reports the error */
+    /* ignore an error of send: if the child has ended, reading the answer fails and reports it */
     if (line) (void)!send(c->line, line, strlen(line), MSG_NOSIGNAL);
-    /* read one line, or all output until its end: getdelim stops at a NUL, and the output has
-     * none */
+    /* Read one line, or all output until its end if the delimiter is a NUL, because the output
+     * contains none. */
     ssize_t n = getdelim(&c->answer, &c->room, s->stays ? '\n' : '\0', c->output);
     int whole = s->stays && n > 0 && c->answer[n - 1] == '\n';
     if (!whole && !sgt_stopped(bench.stop)) rc = wait_for_end(c, err);
@@ -216,7 +216,7 @@ int bench_script_run(const bench_script *s, json_t **answer, sgt_error *err)
 void bench_script_close(bench_child *c)
 {
     if (!c) return;
-    /* after an interrupt, ask the child to end, and allow five seconds for removing its temporary
+    /* after an interrupt, ask the child to end; it gets five seconds to remove its temporary
      * files */
     if (c->id && sgt_stopped(bench.stop)) kill(c->id, SIGTERM);
     if (c->output) fclose(c->output);

@@ -1,8 +1,8 @@
-/* tokenize.c: the subcommand `sgt-bench tokenize`, which measures how fast text in memory is
- * tokenized. Each measurement uses new encoders, whose caches are empty; with --peer, the same text
- * is then tokenized once more with full caches. Reading the files is not measured. With --disk,
- * complete commands are measured instead. The rows of the table are measured in alternation: sgt,
- * sgt with other split patterns, and other tokenizers (tests/peers/bpe.py). */
+/* tokenize.c: the subcommand `sgt-bench tokenize`, which measures how fast text is tokenized. The
+ * text is read into memory first, which is not measured. Each measurement uses new encoders, whose
+ * caches are empty. With --peer, the same text is tokenized a second time, with full caches. With
+ * --disk, complete commands are measured instead. The rows of the table are measured alternately:
+ * sgt, sgt with other split patterns, and other tokenizers (tests/peers/bpe.py). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,52 +67,50 @@ static const sgt_program program = {
 typedef struct piece {
     const char *text;
     size_t n;
-    /* buffer with the file's text, owned by the first piece of the file; NULL in the file's other
-     * pieces */
+    /* buffer with the text of the file, in the first piece of the file, which owns it; NULL in the
+     * other pieces */
     char *file;
 } piece;
 
-/* An encoder and an output buffer. Each thread has one coder. */
+/* the encoder and the output buffer of one thread */
 typedef struct coder {
     sgt_encoder *encoder;
-    void *ids; /* buffer that has room for the token ids of the longest piece */
+    void *ids; /* buffer that is large enough for the token ids of the longest piece */
 } coder;
 
 static struct {
     sgt_corpus *corpus;
     uint64_t bytes;              /* total size of the inputs */
     piece *pieces;               /* the inputs in memory */
-    size_t count, room, longest; /* `longest` is the length in bytes of the longest piece */
-    /* The arrays `vocabs` and `peers` have one element for each row of the table. Row 0 is our
-     * encoder. Up to two rows follow for our encoder with other ways to split text. The last rows
-     * are other tokenizers. */
-    /* vocabulary for our encoder; NULL if the row measures another tokenizer */
+    size_t count, room, longest; /* longest: length in bytes of the longest piece */
+    /* For each row of the table, the vocabulary of sgt's encoder; NULL if the row measures another
+     * tokenizer. Row 0 is sgt's encoder. Up to two rows follow for sgt's encoder with other ways to
+     * split text. The last rows are other tokenizers. */
     sgt_vocab *vocabs[BENCH_ROWS];
-    /* name of the row's tokenizer in bpe.py; NULL if the row measures our encoder */
+    /* for each row of the table, the name of the tokenizer in bpe.py; NULL if the row measures
+     * sgt's encoder */
     const char *peers[BENCH_ROWS];
-    /* Used only with --disk. `work` is the path of a temporary folder, and `out` is the path in
-     * that folder to which a command writes its output. */
+    /* Paths that are used only with --disk: a temporary folder (`work`), and the path in it to
+     * which a command writes its output (`out`). */
     char work[SGT_PATH], out[SGT_PATH];
     int threads;
-    /* shared by the threads of a turn */
-    coder *coders;   /* (threads) */
+    coder *coders;   /* array with one element per thread */
     size_t next;     /* index of the next piece to tokenize; accessed atomically */
-    uint64_t tokens; /* atomic */
+    uint64_t tokens; /* number of tokens of all threads together; accessed atomically */
 } state;
 
 /* ---- the text ---- */
 
-/* usual maximum size in bytes of the pieces into which text is cut; sgt-tokenize cuts documents
- * into pieces of the same size. A piece is longer if cutting it at any position in this range would
- * change the tokens */
+/* Maximum size in bytes of the pieces into which text is cut. sgt-tokenize uses the same size. A
+ * piece is longer only if a cut anywhere in this range would change the tokens. */
 #define PIECE_BYTES ((size_t)256 << 10)
 /* maximum size in bytes of an input: 1 TiB */
 #define MOST_BYTES ((size_t)1 << 40)
 
-/* Cut the text of a file into pieces. Cuts must not change the tokens, so each piece ends at the
- * last position within its first PIECE_BYTES bytes at which a cut is safe. If there is no such
- * position, double the number of bytes to search until there is one. Takes ownership of `file`,
- * even on failure. */
+/* Cut the n bytes of text at `file` into pieces, without changing the tokens: each piece ends at
+ * the last safe cut that is found (sgt_rule_cut) within PIECE_BYTES bytes. If there is none, double
+ * the number of bytes until there is one. `file` is freed when state.pieces is, or by this function
+ * on failure. */
 static int add_pieces(char *file, size_t n, sgt_error *err)
 {
     const sgt_vocab *vocab = state.vocabs[0];
@@ -143,7 +141,7 @@ static int check_bytes(sgt_error *err)
                     state.corpus->files[0].path);
 }
 
-/* Read all files of the corpus (for "-", standard input), and cut their text into pieces. */
+/* Read all files of the corpus, or standard input for "-", and cut their text into pieces. */
 static int read_text(sgt_error *err)
 {
     for (size_t i = 0; i < state.corpus->count; i++) {
@@ -173,9 +171,8 @@ static int allocate_ids(sgt_error *err)
     return SGT_OK;
 }
 
-/* Tokenize pieces until none are left. A thread that finishes a piece takes the next one in the
- * list. bench_run calls this function once per thread, because the work is one pass over the text,
- * so the index `k` of the unit of work is not used. */
+/* Take the next piece and tokenize it, until no piece is left. bench_run calls this function once
+ * for each thread. The number k of the unit of work is not used. */
 static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     const coder *c = &state.coders[thread];
@@ -191,8 +188,9 @@ static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
     return rc;
 }
 
-/* Tokenize the text with new encoders, whose caches are empty. With --peer, tokenize the text a
- * second time with the same encoders, whose caches are then full. */
+/* Tokenize the text with new encoders, whose caches are empty. With --peer, then tokenize the text
+ * a second time with the same encoders, whose caches are full. Set *figures to the measured
+ * values. */
 static int encode_text(const sgt_vocab *vocab, json_t **figures, sgt_error *err)
 {
     const bench_slice s = {.most = 1, .seconds = 1e9, .threads = state.threads};
@@ -218,9 +216,9 @@ static int encode_text(const sgt_vocab *vocab, json_t **figures, sgt_error *err)
 
 /* ---- commands ---- */
 
-/* Run a command on as many cores as our encoder uses, and set *figures from the JSON object that
- * the command prints. With --disk, the time is that of the complete process; otherwise it is the
- * time that the command reports. */
+/* Run a command on as many CPU cores as sgt's encoder uses, and set *figures from the JSON object
+ * that the command prints. The time is that of the complete process with --disk, otherwise the time
+ * that the command reports. */
 static int run_command(bench_script *command, json_t **figures, sgt_error *err)
 {
     json_t *answer;
@@ -240,8 +238,8 @@ static int run_command(bench_script *command, json_t **figures, sgt_error *err)
     return SGT_OK;
 }
 
-/* Run sgt-tokenize on the inputs, with state.out as the output folder. The program is taken from
- * the folder that contains this program. */
+/* Run sgt-tokenize, from the folder that contains this program, on the inputs, with state.out as
+ * the output folder. */
 static int run_ours(json_t **figures, sgt_error *err)
 {
     char *program_path = sgt_beside_program(1, "sgt-tokenize");
@@ -263,8 +261,8 @@ static int run_ours(json_t **figures, sgt_error *err)
     return rc;
 }
 
-/* Write a list of the corpus's paths, each followed by a NUL, to an in-memory file, and return its
- * descriptor. A list is used because there may be too many paths for a command line. */
+/* Write the paths of the corpus's files, each followed by a NUL, to a file in memory, because they
+ * can be too many for a command line. Return the file's descriptor or a negative SGT_E*. */
 static int list_files(const sgt_corpus *c, sgt_error *err)
 {
     int fd = bench_memory_file("inputs", "", 0, err);
@@ -276,10 +274,10 @@ static int list_files(const sgt_corpus *c, sgt_error *err)
     return fd;
 }
 
-/* Run bpe.py, which is embedded in this program, on all files of the corpus. Without --disk, the
- * script reads the texts into memory before it starts its clock. With --disk, the complete process
- * is timed. The split pattern is passed to the script, because a .tiktoken file does not contain
- * one. */
+/* Run the embedded script bpe.py with the tokenizer `peer` on all files of the corpus. Without
+ * --disk, the script reads the text into memory before it starts its clock. With --disk, the
+ * complete process is timed. The script gets the split pattern as an argument, because a .tiktoken
+ * file does not contain one. */
 static int run_peer(const char *peer, json_t **figures, sgt_error *err)
 {
     const sgt_vocab *v = state.vocabs[0];
@@ -314,8 +312,8 @@ static int run_turns(sgt_error *err)
 {
     size_t turns = bench.count > 1 || o.disk ? (size_t)o.turns : 1;
     json_t *ignored = NULL;
-    /* with --disk, run once without measuring, so that the files are in the page cache for all
-     * programs */
+    /* With --disk, first run sgt without recording the result, so that the files are in the page
+     * cache for all programs. */
     int rc = o.disk ? measure_row(0, &ignored, err) : SGT_OK;
     json_decref(ignored);
     return rc == SGT_OK ? bench_take_turns(0, bench.count, turns, measure_row, err) : rc;
@@ -323,7 +321,7 @@ static int run_turns(sgt_error *err)
 
 /* ---- what is measured ---- */
 
-/* Add a row named `name` that measures our encoder with the split pattern `pattern`. */
+/* Add a row named `name` that measures sgt's encoder with the split pattern `pattern`. */
 static int add_ours(const char *name, const char *pattern, sgt_error *err)
 {
     size_t i = bench.count;
@@ -331,10 +329,11 @@ static int add_ours(const char *name, const char *pattern, sgt_error *err)
     return sgt_vocab_load(&state.vocabs[i], o.vocab, pattern, err);
 }
 
-/* Add the rows that measure our encoder. If neither --peer nor --disk is given, and our own code
- * can split text by the vocabulary's pattern, add two more rows for comparison:
- * - the same pattern, run by PCRE2. The pattern is put in brackets for this, because our own code
- *   recognizes a pattern only by its exact text
+/* Add the rows that measure sgt's encoder. If neither --peer nor --disk is given, and sgt has its
+ * own code for the split pattern of the vocabulary, other than GPT-2's, add two more rows for
+ * comparison:
+ * - the same pattern, executed by PCRE2. The pattern is put in parentheses for this, because sgt's
+ *   own code recognizes a pattern only by its exact text.
  * - GPT-2's pattern */
 static int add_all_ours(sgt_error *err)
 {
@@ -350,8 +349,8 @@ static int add_all_ours(sgt_error *err)
     return rc == SGT_OK ? add_ours("GPT-2's pattern", "gpt2", err) : rc;
 }
 
-/* If --peer is given, add one row for each program to compare with. Parquet files are compared with
- * other programs than text files. */
+/* With --peer, add one row for each other program. The programs for Parquet files differ from those
+ * for text files. */
 static int add_peers(sgt_error *err)
 {
     const sgt_corpus *c = state.corpus;
