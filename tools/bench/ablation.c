@@ -1,15 +1,15 @@
-/* ablation.c: the subcommand `sgt-bench ablation`, which measures how much faster each training
- * technique makes a training step, on the user's own data and machine. Row t of the printed table
- * is the time of a step with the first t + 1 techniques switched on, so each row shows the gain of
- * one more technique. */
+/* ablation.c: the subcommand `sgt-bench ablation`, which measures how much faster each technique
+ * (an optimization such as bf16 or CUDA graphs) makes a training step, on the user's own data and
+ * machine. The row with index t of the table shows the time of a step with the first t + 1
+ * techniques turned on, so that each row shows the gain of one more technique. */
 #include <math.h>
 #include <stdio.h>
 
 #include "tools/bench/bench.h"
 #include "tools/cli/talk.h"
 
-/* Indices in the array `techniques`. A technique has a name here only if the code treats it
- * specially. TECHNIQUES is the number of all techniques. */
+/* Indices into the array `techniques`, for the techniques that need code of their own. TECHNIQUES
+ * is the number of all techniques. */
 typedef enum technique {
     TECHNIQUE_TEXT,
     TECHNIQUE_COLD,
@@ -25,13 +25,14 @@ static const char *const names[] = {"text",   "cold", "mmap",  "preload",   "sim
 
 #define SETS(field, value) offsetof(sgt_config, field), value
 
-/* the techniques, in the order in which they are switched on */
+/* the techniques, in the order in which they are turned on */
 static const struct {
     const char *about;
-    const char *not_on_cpu; /* reason why a CPU cannot measure the technique; NULL if a CPU can */
-    /* `field` is the byte offset in sgt_config of the int that switches the technique on, or 0 if
-     * make_config switches it on with other code. `value` is what that int is set to in the row of
-     * this technique and in all later rows. */
+    /* reason why the technique cannot be measured on a CPU; NULL if it can */
+    const char *not_on_cpu;
+    /* field: byte offset in sgt_config of the int that turns the technique on, or 0 if make_config
+     * has other code for this. value: value of this int in the row of the technique and in all
+     * later rows. */
     size_t field;
     int value;
 } techniques[] = {
@@ -105,19 +106,19 @@ static const sgt_program program = {
  * measured, bench.rows[t].why is the reason. */
 static struct {
     sgt_loader *set; /* loader that is used only to list the shards, not to draw batches */
-    uint32_t wanted; /* bit t: row t is to be measured */
+    uint32_t wanted; /* mask of the techniques to measure: bit t stands for technique t */
     size_t rounds;
-    /* 1 if the batch size must not change when memory runs out, because the user has set it or
-     * because an earlier row was measured with it; 0 if it may be halved */
+    /* 1 if the batch size must not change when memory runs out, because the user has set it or an
+     * earlier row was measured with it; 0 if it can be halved */
     int fits;
-    json_t *last; /* figures of the last step */
+    json_t *last; /* values of the last measurement */
 } state;
 
 /* ---- what a row is ---- */
 
-/* Return the training options for row t: techniques 0 ... t are switched on, except those that
- * cannot be measured on this device or with this data. Techniques that the user excluded from the
- * table with --rows are switched on, too. */
+/* Return the training options for row t. Techniques 0 to t are turned on, except those that cannot
+ * be measured on this device or with this data. This includes techniques that the user excluded
+ * from the table with --rows. */
 static sgt_config make_config(size_t t)
 {
     sgt_config c = bench_config;
@@ -128,21 +129,21 @@ static sgt_config make_config(size_t t)
     for (size_t k = 0; k <= t; k++)
         if (techniques[k].field && !bench.rows[k].why[0])
             *(int *)(void *)((char *)&c + techniques[k].field) = techniques[k].value;
-    /* Split the batch into c.accum micro-batches of equal size. Start with 2 micro-batches, and
-     * increase the number until it divides the batch size. */
+    /* Split the batch into c.accum micro-batches of equal size, where c.accum is the smallest
+     * number from 2 on that divides the batch size. */
     if (t >= TECHNIQUE_ACCUM && c.batch > 1) c.accum = 2;
     while (c.batch % c.accum) c.accum++;
     c.batch /= c.accum;
-    /* mark the reader as set by the user, because training would otherwise use mmap instead of
-     * preload if memory is short */
+    /* Mark the loader's reader as set by the user. Otherwise, training would use mmap instead of
+     * preload if memory is short. */
     c.given[SGT_SET_LOADER] = 1;
     return c;
 }
 
 /* ---- which rows there are ---- */
 
-/* Skip technique t, which cannot be measured for the reason `why`, and return SGT_OK. If the user
- * named the technique in --rows, return SGT_EUNSUPPORTED instead. */
+/* Skip technique t, which cannot be measured for the reason `why`. Return SGT_EUNSUPPORTED if the
+ * user named the technique with --rows, otherwise SGT_OK. */
 static int leave_out(int t, const char *why, sgt_error *err)
 {
     snprintf(bench.rows[t].why, sizeof bench.rows[t].why, "%.319s", why);
@@ -206,8 +207,8 @@ static int measure_row(size_t t, json_t **figures, sgt_error *err)
     if (t == TECHNIQUE_ACCUM && *batch == 1)
         return leave_out((int)t, "a batch of one row cannot be split into micro-steps", err);
     int rc = measure_step(t, &all, err);
-    /* If the first row runs out of memory, halve the batch size until it fits. No later row needs
-     * more memory than the first, so all later rows fit with the same batch size. */
+    /* If memory runs out in the first row, halve the batch size until the row fits. Later rows need
+     * no more memory than the first, so they fit with the same batch size. */
     while (rc == SGT_ENOMEM && bench_on_cuda() && !state.fits && *batch > 1) {
         *batch /= 2;
         rc = measure_step(t, &all, err);
@@ -229,10 +230,10 @@ static int measure_row(size_t t, json_t **figures, sgt_error *err)
 
 /* ---- results ---- */
 
-/* Add two speed-ups to a row's result: its speed relative to `above`, the nearest measured row
- * above it, and its speed relative to the first row. (For the first row, the second speed-up is 1.)
- * With several rounds, also add the range of the row's times over all rounds. If the ranges of this
- * row and of `above` overlap, the difference between the two rows may be noise. */
+/* Add two values to a row's result: its speed relative to `above`, the result of the nearest
+ * measured row above it, and its speed relative to `first`, the result of the first row. With
+ * several rounds, also add the range of the row's times in all rounds. If this range overlaps the
+ * range of `above`, the difference between the two rows can be noise. */
 static void compare(const bench_row *row, const json_t *above, const json_t *first)
 {
     json_t *result = row->result, *round;

@@ -144,8 +144,8 @@ typedef struct bench_column {
  * - A column is as wide as its widest cell. A column is omitted if no row has its member.
  * - If a row lacks the member of a column, the cell shows "-".
  * - A star marks the rows whose member `best` is true, or is the highest number of all rows.
- * - If a row has a string member "why_not" or "why", this string is printed from the first cell with
- *   a missing number on, instead of the remaining cells.
+ * - If a row has a string member "why_not" or "why", this string is printed instead of the cells
+ *   from the first missing number on.
  * - Strings are cut to 32 characters. */
 void bench_table(const json_t *rows, const bench_column *columns, const char *best);
 

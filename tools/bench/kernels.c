@@ -49,15 +49,14 @@ static const sgt_program program = {
         "  sgt-bench kernels --kind gemm --layer head --device cuda\n"
         "  sgt-bench kernels --kind attention --device cuda --batch-size 64 --seq-len 1024"};
 
-/* A kernel to time. Each kernel is one row of the table, except the first, which is a large square
- * matrix product: its speed is printed as the device's peak speed. */
+/* A kernel to time, which becomes a row of the table. The exception is the first kernel, a large
+ * square matrix product, whose speed is printed as the peak speed of the device. */
 typedef struct kernel_line {
-    /* shape and number formats of the matrix product; product.m is 0 if the kernel is attention and
-     * not a matrix product */
+    /* shape and number formats of a matrix product; product.m is 0 if the kernel is attention */
     sgt_cuda_gemm_shape product;
-    sgt_attention attention; /* implementation */
-    int backward;            /* pass of attention */
-    double flops;
+    sgt_attention attention; /* implementation of attention */
+    int backward;            /* 1 for the backward pass of attention, 0 for the forward pass */
+    double flops;            /* number of floating-point operations */
 } kernel_line;
 
 static struct {
@@ -66,7 +65,7 @@ static struct {
     const sgt_cuda_library *lib;
     sgt_cuda_device d;
     sgt_cuda_gemms *gemms;
-    /* times of the attention implementation that was measured last */
+    /* times of the implementation of attention that was measured last */
     sgt_cuda_attention_times times;
 } state;
 
@@ -80,8 +79,8 @@ static void add_product(const char *layer, const char *pass, sgt_cuda_gemm_shape
     const sgt_precision precision = state.options.precision;
     static const sgt_cuda_type types[] = {SGT_F32, SGT_F32, SGT_BF16, SGT_F16};
     static const char *const epilogues[] = {"none", "bias", "gelu", "dgelu"};
-    /* skip a product of a layer other than --layer, but never the first product, which gives the
-     * peak speed */
+    /* Skip the products of layers other than --layer, except the first product, which gives the
+     * peak speed. */
     if (bench.count && strcmp(o.layer, "all") != 0 && strcmp(o.layer, layer) != 0) return;
     s.lda = s.trans_a ? s.m : s.k;
     s.ldb = s.trans_b ? s.k : s.n;
@@ -97,10 +96,10 @@ static void add_product(const char *layer, const char *pass, sgt_cuda_gemm_shape
                         (json_int_t)s.k));
 }
 
-/* Add the matrix products of a linear layer: the forward product y (N, out) = x (N, in) W (in,
- * out), and the backward products dx = dy W^T and dW += x^T dy. Also add the variants with a fused
- * operation: the forward product with bias and, for layer fc, with GELU; for layer fcproj, dx with
- * the gradient of GELU. */
+/* Add the matrix products of a linear layer: y (N, out) = x (N, in) W (in, out) in the forward
+ * pass, and dx = dy W^T and dW += x^T dy in the backward pass. Also add the variants with a fused
+ * operation: the forward product with the bias and, in layer fc, with GELU; in layer fcproj, dx
+ * with the gradient of GELU. */
 static void add_linear(const char *layer, size_t in, size_t out)
 {
     size_t N = rows_of();
@@ -115,13 +114,13 @@ static void add_linear(const char *layer, size_t in, size_t out)
     add_product(layer, "dw", weight, SGT_EPILOGUE_NONE);
 }
 
-/* Add the square matrix product, whose speed is taken as the device's peak, and all matrix products
- * of a training step. */
+/* Add the large square matrix product, whose speed counts as the peak speed of the device, and all
+ * matrix products of a training step. */
 static void add_products(void)
 {
     size_t C = state.options.model.channels, N = rows_of(), S = SIDE;
-    /* number of columns of the output head's matrix product: the vocabulary size, rounded up to a
-     * multiple of 64 */
+    /* number of columns in the matrix product of the output head: the size of the vocabulary,
+     * rounded up to a multiple of 64 */
     size_t V = ((size_t)state.options.model.vocab + 63) / 64 * 64;
     add_product("peak", "", (sgt_cuda_gemm_shape){.m = S, .n = S, .k = S}, SGT_EPILOGUE_NONE);
     add_linear("qkv", C, 3 * C);
@@ -136,9 +135,9 @@ static void add_products(void)
                 SGT_EPILOGUE_NONE);
 }
 
-/* Add two rows for one implementation of attention, one for the forward pass and one for the
- * backward pass. FLOP/s are computed from the matrix products only. Per head, the forward pass has
- * two products with a (T, T) matrix, and the backward pass has five. Only half of each product
+/* Add two rows for an implementation of attention: one for the forward pass and one for the
+ * backward pass. FLOP/s are computed from the matrix products only. For each head, the forward pass
+ * has two products with a (T, T) matrix, and the backward pass has five. Only half of each product
  * counts, because the causal mask makes the other half unnecessary. */
 static void add_attention(const char *name, sgt_attention attention)
 {
@@ -159,7 +158,7 @@ static int take_product(size_t i, json_t **figures, sgt_error *err)
     const sgt_cuda_gemm *p;
     bench_row *r = &bench.rows[i];
     if (i == 0 && state.d.available <= (uint64_t)8 << 30)
-        /* skip the square matrix product, because there is not enough memory for it */
+        /* not enough memory for the large square matrix product */
         return SGT_OK;
     int rc = state.lib->gemm.plan(&p, state.gemms, &state.lines[i].product, err);
     if (rc < 0 && rc != SGT_EUNSUPPORTED) return rc;
@@ -170,10 +169,10 @@ static int take_product(size_t i, json_t **figures, sgt_error *err)
     return SGT_OK;
 }
 
-/* Measure row i, which is a matrix product or one pass of attention. The forward and backward
- * passes of attention are timed together, in a model with one layer and a tiny vocabulary, so that
- * other work takes little time. If the implementation is unsupported or runs out of memory, both of
- * its rows are skipped. */
+/* Measure row i, which is a matrix product or one pass of attention. Both passes of an
+ * implementation of attention are timed when its first row is measured, in a model with one layer
+ * and a tiny vocabulary, in which other work takes little time. If the implementation is
+ * unsupported or runs out of memory, both of its rows are skipped. */
 static int measure_row(size_t i, json_t **figures, sgt_error *err)
 {
     const kernel_line *l = &state.lines[i];
@@ -217,8 +216,8 @@ static void to_json(json_t *top)
 {
     json_t *results = json_array();
     const sgt_backend_options *k = &state.options;
-    /* 1 if the first row is the square matrix product, which gives the peak speed; 0 with --kind
-     * attention */
+    /* 1 if the first row is the large square matrix product, which gives the peak speed; 0 with
+     * --kind attention, which has no such row */
     int has_peak = bench.count && state.lines[0].product.m;
     double square = has_peak ? bench_get(bench.rows[0].result, "us") : 0;
     double peak = square > 0 ? state.lines[0].flops / square * 1e6 : state.times.peak_flops;

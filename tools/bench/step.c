@@ -1,6 +1,7 @@
-/* step.c: the subcommand `sgt-bench step`, which measures a GPT-2 training step (forward, backward
- * and update) and, with --peer, the same step in PyTorch. For a list of batch sizes, it measures a
- * step with each batch size, and prints the estimated and the peak memory. */
+/* step.c: the subcommand `sgt-bench step`, which measures a training step of GPT-2 (forward pass,
+ * backward pass and update) and, with --peer, the same step in PyTorch. If a list of batch sizes is
+ * given, it measures a step with each of them, and also prints the estimated and the peak
+ * memory. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -80,15 +81,15 @@ static const sgt_program program = {
                 "--data out"};
 
 static struct {
-    uint64_t batches[BENCH_ROWS]; /* batch sizes; 0: the default */
-    /* number of batch sizes. Rows 0 ... batch_count - 1 measure our training step, with one batch
-     * size each. With --peer, one more row measures PyTorch's step */
+    uint64_t batches[BENCH_ROWS]; /* batch sizes; batches[0] is 0 for the default batch size */
+    /* Number of batch sizes. For each of them, a row of the table measures sgt's training step.
+     * With --peer, the next row measures PyTorch's step. */
     size_t batch_count;
 } state;
 
 /* ---- set-up ---- */
 
-/* Parse the value of --batch-size, which is a number or a comma-separated list of numbers. */
+/* Parse the argument of --batch-size, which is a number or a comma-separated list of numbers. */
 static int read_batches(sgt_error *err)
 {
     char word[32];
@@ -116,8 +117,8 @@ static int read_batches(sgt_error *err)
 
 /* ---- the peer ---- */
 
-/* Measure PyTorch's step with the same model, batch and number of cores, by running the script
- * torch_step.py, which is embedded in this program. */
+/* Measure a training step in PyTorch with the same model, batch size and number of CPU cores, by
+ * running the embedded script torch_step.py. */
 static int take_peer(json_t **figures, sgt_error *err)
 {
     const sgt_config *s = &bench_config;
@@ -136,7 +137,7 @@ static int take_peer(json_t **figures, sgt_error *err)
              sgt_precision_words[s->step.precision], cpu ? "cpu" : "cuda", o.peer_mode,
              (unsigned)o.steps, (unsigned)s->accum);
     if (cpu) {
-        /* These settings keep glibc from returning large blocks to the kernel in every step.
+        /* With these settings, glibc does not return large blocks to the kernel in every step.
          * Without them, page faults make PyTorch's step up to 1.9 times slower. */
         setenv("GLIBC_TUNABLES",
                "glibc.malloc.mmap_threshold=34359738368:glibc.malloc.trim_threshold=34359738368:"
@@ -157,8 +158,8 @@ static int take_peer(json_t **figures, sgt_error *err)
 
 /* ---- several batch sizes ---- */
 
-/* Estimate the memory that a step needs, and add the estimate to the row. The loader's memory is
- * not included, because random tokens are drawn without a loader. */
+/* Estimate the memory that a training step needs, and add the estimate to the row. It does not
+ * include the memory of the loader. */
 static int estimate(bench_row *row, sgt_error *err)
 {
     sgt_train_estimate e;
@@ -178,9 +179,9 @@ static int estimate(bench_row *row, sgt_error *err)
     return SGT_OK;
 }
 
-/* Reset the peak memory that the kernel records for this process (clear_refs in proc(5)), so that
- * each batch size gets its own peak. If resetting fails, the peak of a batch size includes the
- * batch sizes measured before. */
+/* Reset the peak memory that Linux records for this process (clear_refs in proc(5)), so that each
+ * batch size gets its own peak. If this fails, the peak also includes all batch sizes that were
+ * measured before. */
 static void reset_peak(void)
 {
     FILE *f = fopen("/proc/self/clear_refs", "we");
@@ -189,8 +190,8 @@ static void reset_peak(void)
     fclose(f);
 }
 
-/* Measure row i of the table: our step with batch size state.batches[i] if i < state.batch_count,
- * otherwise PyTorch's step. */
+/* Measure row i of the table: sgt's training step with the batch size state.batches[i] if i <
+ * state.batch_count, otherwise PyTorch's training step. */
 static int measure_row(size_t i, json_t **figures, sgt_error *err)
 {
     bench_row *row = &bench.rows[i];
@@ -242,14 +243,15 @@ static void to_json(json_t *top)
     json_object_set(top, "peer", peer);
 }
 
-/* Add a row for time that does not belong to one kernel: idle time, overlap or the total. */
+/* Add a row for a time that does not belong to a single kernel: idle time, overlap, or the time of
+ * the step. */
 static void add_rest(json_t *rows, const char *name, double ms)
 {
     json_array_append_new(rows, json_pack("{s:s, s:f}", "name", name, "ms", ms));
 }
 
-/* Print a table of the kernels in a step. The kernels' times do not add up to the time of the step,
- * because kernels can overlap and leave gaps between them. Two more rows account for the
+/* Print a table of the kernels in a step. The times of the kernels do not add up to the time of the
+ * step, because there can be gaps between kernels, and kernels can overlap. Two more rows show the
  * difference: the idle time, and the time in which kernels overlap, as a negative number. */
 static void show_parts(const json_t *top)
 {
@@ -275,9 +277,9 @@ static void show_parts(const json_t *top)
     bench_table(rows, columns, "");
 }
 
-/* Print a table of steps. If `several` is 1, the table has one row for each batch size. If
- * `several` is 0, the table has a row for our step, whose fields are in `top` itself, and one for
- * PyTorch's step. */
+/* Print a table of the measured steps. If `several` is 1, the table has a row for each batch size.
+ * If `several` is 0, it has a row for sgt's step, whose values are members of `top` itself, and,
+ * with --peer, a row for PyTorch's step. */
 static void show_steps(json_t *top, int several)
 {
     const bench_column columns[] = {{"program", "", .kind = BENCH_TEXT},
@@ -359,7 +361,7 @@ static int measure(sgt_error *err)
 {
     for (int i = 0; o.variants && i < SGT_VARIANTS; i++)
         printf("%s\t%s\n", sgt_variants[i].name, sgt_variants[i].what);
-    if (o.variants) return 1; /* only list them */
+    if (o.variants) return 1; /* nothing was measured */
     int rc = read_batches(err);
     if (rc == SGT_OK) rc = bench_choose_device(err);
     if (rc < 0) return rc;

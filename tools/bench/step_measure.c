@@ -1,6 +1,6 @@
-/* step_measure.c: measures training steps of sgt_train. The time of a step is the time from the end
- * of the previous step to the end of this step. On CUDA, a few more steps follow in which CUPTI,
- * NVIDIA's profiling library, counts the kernels and, for --parts, measures their times. */
+/* step_measure.c: measures training steps of sgt_train. The time of a step goes from the end of the
+ * previous step to the end of this step. On CUDA, a few more steps follow, in which CUPTI (NVIDIA's
+ * profiling library) counts the kernels and, with --parts, measures their times. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,16 +21,16 @@ enum { RECORDED = 5 }; /* number of steps that CUPTI records with --parts */
 /* The activities (kernels, memory copies and fills) that CUPTI recorded during one or more
  * steps. */
 typedef struct spans {
-    /* object with one field per kernel name, which holds totals over all recorded steps: launches,
-     * time, bytes and operations */
+    /* JSON object with one member for each name of a kernel. It contains the kernel's launches,
+     * time, bytes and operations, each added up over all recorded steps. */
     json_t *kernels;
     struct interval {
-        uint64_t start, end; /* nanoseconds */
+        uint64_t start, end; /* times in nanoseconds */
     } * of;
-    /* `count` is the number of intervals in the array `of`, and `room` the number for which memory
-     * is allocated. `launches` is the number of intervals that are kernels, not copies or fills. */
+    /* count: number of intervals in the array `of`. room: number of intervals for which memory is
+     * allocated. launches: number of intervals that are kernels, not memory copies or fills. */
     size_t count, room, launches;
-    int lost; /* 1: memory ran out */
+    int lost; /* 1 if memory ran out, so that the record is incomplete; otherwise 0 */
 } spans;
 
 static void add_to(json_t *kernel, const char *key, double x)
@@ -64,8 +64,8 @@ static int by_start(const void *a, const void *b)
 }
 
 /* Set *whole to the time from the start of the first interval to the end of the last one, and
- * return the part of that time during which no activity ran. Both are in milliseconds. The
- * intervals must be sorted by start time. */
+ * return the part of this time in which there was no activity. Both are in milliseconds. The
+ * intervals must be sorted by their start. */
 static double sum_gaps(const spans *x, double *whole)
 {
     uint64_t first = x->count ? x->of[0].start : 0, end = first, gaps = 0;
@@ -77,9 +77,9 @@ static double sum_gaps(const spans *x, double *whole)
     return (double)gaps * 1e-6;
 }
 
-/* Add the recorded kernels to the JSON object `figures`: averages per step, sorted by descending
- * time. A kernel's speed is added only if its number of bytes or operations is known. Also add the
- * time of a step (step_ms) and the time during which no kernel ran (idle_ms). */
+/* Add the recorded kernels to the JSON object `figures`, with averages per step, sorted by
+ * descending time. The speed of a kernel is added only if the number of its bytes or operations is
+ * known. Also add the time of a step (step_ms), and the time in it without activity (idle_ms). */
 static void add_kernels(json_t *figures, spans *x, unsigned steps)
 {
     json_t *kernel, *all = json_array();
@@ -105,43 +105,46 @@ static void add_kernels(json_t *figures, spans *x, unsigned steps)
     json_object_set_new(figures, "kernels", all);
 }
 
-/* Data for decoding the rows of a step to text and for tokenizing that text again. */
+/* what is needed to decode the rows of a step to text and to tokenize this text again */
 typedef struct coder {
     sgt_loader *loader;
     sgt_cursor *cursor;
     sgt_vocab *vocab;
     sgt_encoder *encoder;
-    /* `rows` holds the token ids of a step's rows. `ids` is a buffer for the ids that tokenizing
-     * the decoded text gives. */
+    /* rows: buffer for the token ids of a step's rows. ids: buffer of `room` ids for the result of
+     * tokenizing the decoded text. */
     uint16_t *rows, *ids;
     size_t room;
 } coder;
 
 typedef struct measurement {
     const step_run *run;
-    /* training options; sgt_train replaces each value "auto" with the value that it has chosen */
+    /* training options, in which sgt_train replaces each value "auto" with the value it has
+     * chosen */
     sgt_config config;
-    const sgt_backend *b; /* the training's backend; valid only while sgt_train runs */
-    double *ms, *wait;    /* (measured_steps) */
-    double last;          /* time at which the last step ended */
+    const sgt_backend *b; /* backend of the training; valid only while sgt_train runs */
+    /* arrays of measured_steps() times in milliseconds: the time of each step, and the part of it
+     * in which the step waited for data */
+    double *ms, *wait;
+    double last; /* time in seconds at which the last step ended */
     double open_s, loss;
     json_t *figures;
     coder coder;
-    /* time in milliseconds that it took to tokenize the text of the next step's rows */
+    /* time in milliseconds that tokenizing the text of the current step's rows took */
     double encode_ms;
     const sgt_cuda_library *lib;
     sgt_cupti *cupti;
     spans spans;
-    /* `rc` and `why` are the first error of a callback, which makes the measurement fail.
-     * `unrecorded` and `why_unrecorded` are the first error of CUPTI. It makes the measurement fail
-     * only with --parts; otherwise only the count of kernels is missing. */
+    /* rc, why: first error of a callback, which makes the measurement fail. unrecorded,
+     * why_unrecorded: first error of CUPTI, which makes the measurement fail only with --parts.
+     * Without --parts, only the number of kernels is missing. */
     int rc, unrecorded;
     sgt_error why, why_unrecorded;
 } measurement;
 
 static uint64_t measured_steps(const step_run *run) { return (uint64_t)run->warmup + run->steps; }
 
-/* Return the number of steps that CUPTI records after the measured steps. */
+/* Return the number of steps that are run after the measured steps, and that CUPTI records. */
 static unsigned recorded_steps(const step_run *run)
 {
     return run->config.device != SGT_DEVICE_CUDA ? 0 : run->parts ? RECORDED : 1;
@@ -149,11 +152,11 @@ static unsigned recorded_steps(const step_run *run)
 
 /* ---- random tokens, and text ---- */
 
-/* number of positions at which a row can begin in the file of random tokens. The file is longer by
- * one row, so that a row fits at each of these positions */
+/* Number of positions in the file of random tokens at which a row can begin. The file has as many
+ * tokens and one more row. */
 enum { RANDOM_TOKENS = 1 << 20 };
 
-/* Write random tokens to an in-memory file, in the format of a shard without a header. Return the
+/* Write random tokens to a file in memory, in the format of a shard without a header. Return the
  * file's descriptor, or a negative SGT_E* on error. */
 static int write_random(uint64_t seq, sgt_error *err)
 {
@@ -193,8 +196,8 @@ static void close_coder(coder *x)
     free(x->ids);
 }
 
-/* Decode the rows of a step to text, and tokenize that text again. Set *ms to the time that
- * tokenizing took, in milliseconds. */
+/* Decode the rows of a step to text, and tokenize this text again. Set *ms to the time in
+ * milliseconds that tokenizing took. */
 static int encode_rows(coder *x, const sgt_config *c, uint64_t step, double *ms, sgt_error *err)
 {
     char *text = NULL;
@@ -202,8 +205,7 @@ static int encode_rows(coder *x, const sgt_config *c, uint64_t step, double *ms,
     int rc = sgt_loader_read(x->loader, x->cursor, step, 1, SGT_OUTPUT_U16, x->rows,
                              ids * sizeof *x->rows, err);
     if (rc == SGT_OK) rc = sgt_decode(x->vocab, x->rows, ids, &text, &n, err);
-    /* allocate room for one id per byte, because tokenizing never gives more ids than the text has
-     * bytes */
+    /* allocate one id per byte of text, because text never has more tokens than bytes */
     if (rc == SGT_OK) rc = sgt_reserve(&x->ids, &x->room, n, sizeof *x->ids, "text", err);
     double before = sgt_now();
     if (rc == SGT_OK) rc = sgt_encode(x->encoder, text, n, x->ids, 2 * x->room, &count, err);
@@ -220,8 +222,8 @@ static int open_cupti(measurement *m, sgt_error *err)
     return rc < 0 ? rc : m->lib->cupti.open(&m->cupti, err);
 }
 
-/* Start recording with CUPTI. Without --parts, kernels are only counted, and the count is omitted
- * if CUPTI is unavailable. */
+/* Make CUPTI start to record kernels. If CUPTI is unavailable (which is possible only without
+ * --parts), record nothing. */
 static void begin_recording(measurement *m)
 {
     if (!m->cupti && open_cupti(m, NULL) < 0) return;
@@ -229,7 +231,7 @@ static void begin_recording(measurement *m)
     m->unrecorded = m->lib->cupti.begin(m->cupti, &m->why_unrecorded);
 }
 
-/* Stop recording with CUPTI, and add the results to m->figures. */
+/* Make CUPTI stop recording kernels, and add the results to m->figures. */
 static void end_recording(measurement *m)
 {
     sgt_error *err = &m->why_unrecorded;
@@ -247,7 +249,7 @@ static void end_recording(measurement *m)
 
 /* ---- steps ---- */
 
-/* Return a JSON object with the values measured in the steps, without those that are unknown. */
+/* Return a JSON object with the values that were measured. Unknown values are omitted. */
 static json_t *make_figures(const measurement *m)
 {
     const sgt_backend *b = m->b;
@@ -258,8 +260,8 @@ static json_t *make_figures(const measurement *m)
     double first = m->ms[0], ms = bench_median(m->ms + m->run->warmup, m->run->steps);
     double tokens_per_s = (double)(c->batch * c->seq * c->accum) / ms * 1e3;
     double flops = tokens_per_s * sgt_flops_per_token(&c->step.model, c->seq);
-    /* The peak speed is itself measured, so a step can exceed it. In that case use the speed of the
-     * step as the peak, as training does, so that MFU is at most 100 %. */
+    /* The peak speed is also measured, so a step can be faster than the peak. In that case, use the
+     * speed of the step as the peak, as training does, so that the MFU is at most 100 %. */
     double peak = b->peak_flops > 0 && flops > b->peak_flops ? flops : b->peak_flops;
     json_t *j = json_pack(
         "{s:s, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I}", "device", b->name,
@@ -269,8 +271,7 @@ static json_t *make_figures(const measurement *m)
         first / 1e3, "backend_bytes", (json_int_t)bytes, "peak_bytes",
         (json_int_t)(b->memory_total ? bytes : sgt_memory_peak()), "total_bytes",
         (json_int_t)(b->memory_total ? b->memory_total : sgt_memory_total()));
-    /* omit the field "loss" if the loss is NaN or infinite, because json_real returns NULL for such
-     * a loss */
+    /* if the loss is NaN or infinite, json_real returns NULL, and the member "loss" is omitted */
     json_object_set_new(j, "loss", json_real(m->loss));
     if (peak > 0) bench_put(j, "mfu", flops / peak);
     bench_put(j, "peak_tflops", peak * 1e-12);
@@ -281,8 +282,8 @@ static json_t *make_figures(const measurement *m)
     return j;
 }
 
-/* Start the clock for step `step`. If the measurement includes tokenizing, tokenize the text of the
- * step's rows first, and count that time as part of the step. */
+/* Start the clock for the step with number `step`. If m->run->text is 1, first tokenize the text of
+ * the step's rows, and count the time for this as part of the step. */
 static void begin_step(measurement *m, uint64_t step)
 {
     if (m->run->text && m->rc == SGT_OK)
@@ -315,9 +316,9 @@ static void on_step(void *ctx, const sgt_metrics *s, uint64_t steps, uint64_t fi
     if (done < steps) begin_step(m, done);
 }
 
-/* Train on the data of m->config. No measured step may still be running when CUPTI starts to
- * record. Before training saves a checkpoint, it waits until all earlier steps have ended, so save
- * a checkpoint right after the last measured step. */
+/* Train with the options m->config. A checkpoint is saved after the last measured step, because
+ * training waits for the end of all earlier steps before it saves a checkpoint, and no measured
+ * step must still be running when CUPTI starts to record. */
 static int train(measurement *m, sgt_error *err)
 {
     sgt_training_result r;
@@ -355,7 +356,7 @@ int bench_step_measure(json_t **figures, const step_run *run, sgt_error *err)
     m.ms = calloc(measured_steps(run), sizeof *m.ms);
     m.wait = calloc(measured_steps(run), sizeof *m.wait);
     if (rc == SGT_OK && (!m.ms || !m.wait)) rc = sgt_fail_memory(err, NULL);
-    /* open CUPTI before the backend captures a CUDA graph: CUPTI requires this order */
+    /* CUPTI must be opened before the backend captures a CUDA graph */
     if (rc == SGT_OK && run->parts) rc = open_cupti(&m, err);
     if (rc == SGT_OK && run->text) rc = open_coder(&m.coder, &m.config, err);
     if (rc == SGT_OK) rc = train(&m, err);
