@@ -1,6 +1,6 @@
-/* questions.c: reads questions, turns each question into rows of tokens for the model, and counts
- * the questions that the model answers correctly. The model's answer is the one that it finds
- * likeliest. Each line of the file is a JSON object. The whole file is read into memory. */
+/* questions.c: reads a file of questions, one JSON object per line, and counts the questions that
+ * the model answers correctly. Each possible answer to a question becomes a row of tokens. The
+ * answer to which the model gives the highest probability counts as its answer. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,37 +18,35 @@
 
 typedef enum question_kind {
     NONE,
-    CHOICE, /* lines of the form {"ctx", "endings", "label"}, which ask for the likeliest ending */
-    WORD    /* {"text"}: what is its last word? */
+    CHOICE, /* objects {"ctx", "endings", "label"}, which ask for the right ending of a text */
+    WORD    /* objects {"text"}, which ask for the last word of a text */
 } question_kind;
 
-/* Rules by which the model's answer is chosen: it is the answer with the lowest total loss over its
- * tokens (BY_SUM), the lowest loss per character (BY_CHARACTER), or the lowest loss per token
- * (BY_TOKEN). As in lm-evaluation-harness, the space before an answer does not count as a
+/* Rules by which the model's answer to a question is chosen. It is the answer with the lowest total
+ * loss of its tokens (BY_SUM), the lowest loss per character (BY_CHARACTER), or the lowest loss per
+ * token (BY_TOKEN). As in lm-evaluation-harness, the space before an answer does not count as a
  * character. */
 enum { BY_SUM, BY_CHARACTER, BY_TOKEN, RULES };
 static const char *const acc_names[] = {"acc", "acc_norm", "acc_token"};
 static const char *const stderr_names[] = {"acc_stderr", "acc_norm_stderr", "acc_token_stderr"};
 
-/* A possible answer to a question, with its row: the tokens of the question's context, followed by
- * those of the answer. The model runs on the row, and its results are stored in `loss` and
- * `greedy`. */
+/* A possible answer to a question. Its row, on which the model runs, is the tokens of the
+ * question's context, followed by the tokens of the answer. */
 typedef struct answer_row {
     uint64_t start; /* index of the row's first token in the array questions.file.tokens */
-    /* `count` is the number of tokens in the row. The last `asked` of them are the answer, which
-     * has `characters` characters. */
+    /* count: number of tokens in the row. asked: number of tokens of the answer, which are the last
+     * ones in the row. characters: number of characters of the answer. */
     uint32_t count, asked, characters;
-    double loss; /* total loss of the answer's tokens */
-    int greedy;  /* 1 if greedy decoding of the context would generate this answer; otherwise 0 */
+    double loss; /* total loss of the tokens of the answer */
+    int greedy;  /* 1 if greedy decoding after the context would generate the answer; otherwise 0 */
 } answer_row;
 
 typedef struct question {
-    /* `line` is the question's line number in its file, counted from 1. `row` is the index, in
-     * questions.rows, of the row with the question's first answer; the rows of the other answers
-     * follow. */
+    /* line: number of the question's line in the file, counted from 1. row: index in questions.rows
+     * of the question's first answer; the other answers follow. */
     size_t line, row;
-    uint32_t choices; /* number of possible answers, each of which has a row of its own */
-    uint32_t label;   /* index of the right answer */
+    uint32_t choices; /* number of possible answers */
+    uint32_t label;   /* index of the right answer, counted from 0 */
 } question;
 
 typedef struct questions {
@@ -59,20 +57,18 @@ typedef struct questions {
     size_t row_count, count;
     size_t row_room, room;
     uint32_t positions; /* context length of the model */
-    /* number of rows that lost tokens at their beginning because they were longer than the model's
+    /* number of rows whose first tokens were removed, because the rows were longer than the model's
      * context */
     size_t cut;
-    uint32_t longest; /* tokens of the longest row */
+    uint32_t longest; /* number of tokens in the longest row */
     /* right[r] is the number of questions that the model answers correctly by rule r. If `kind` is
-     * WORD, each question has a single answer, so the rules do not matter and all elements are
-     * equal */
+     * WORD, all elements are equal, because a question has only one answer. */
     size_t right[RULES];
-    /* if `kind` is WORD, total loss of the last words of all questions; not used if `kind` is
-     * CHOICE */
+    /* total loss of the last words of all questions if `kind` is WORD; not used if it is CHOICE */
     double loss;
 } questions;
 
-/* ---- the file's questions ---- */
+/* ---- rows ---- */
 
 static const char *const wanted[] = {
     [NONE] = "{\"ctx\": TEXT, \"endings\": [TEXT, ...], \"label\": N} or {\"text\": TEXT}",
@@ -85,8 +81,8 @@ static int wrong(const questions *s, const char *why)
     return sample_lines_fail(&s->file, "expected %s: %s", wanted[s->kind], why);
 }
 
-/* Append a row. If the row is too long for the model's context, remove tokens from its beginning,
- * or fail if the answer alone is too long. */
+/* Append a row to s->rows. If the row is too long for the model's context, remove tokens from its
+ * beginning. Fail if even the answer is too long for the context. */
 static int keep_row(questions *s, answer_row row)
 {
     if (row.asked > s->positions)
@@ -102,8 +98,8 @@ static int keep_row(questions *s, answer_row row)
     return SGT_OK;
 }
 
-/* Add a row that consists of the first c bytes of `context`, a space, and the first a bytes of
- * `answer`. */
+/* Add a row with the tokens of a context (the c bytes at `context`), followed by those of a space
+ * and an answer (the a bytes at `answer`). An empty context becomes the end-of-text id. */
 static int add_row(questions *s, const char *context, size_t c, const char *answer, size_t a)
 {
     sample_lines *f = &s->file;
@@ -131,13 +127,13 @@ static int add_row(questions *s, const char *context, size_t c, const char *answ
 
 /* ---- the two kinds ---- */
 
-/* Read the label (the index of the right ending) from the JSON value v. It is an integer, as in
- * HellaSwag's own files, or a string of digits. Return 1, or 0 if v is neither, or if the label is
+/* Set *label to the index of the right ending, from the JSON value v, which is an integer, as in
+ * HellaSwag's own files, or a string of digits. Return 1, or 0 if v is neither, or if the index is
  * not less than `choices`. */
 static int read_label(uint32_t *label, const json_t *v, size_t choices)
 {
     const char *text = json_string_value(v);
-    /* a negative label becomes a very large number, so it fails the comparison with `choices` */
+    /* a negative integer becomes a very large number, which is not less than `choices` */
     uint64_t n = (uint64_t)json_integer_value(v);
     if (!json_is_integer(v) &&
         (!text || text[strspn(text, "0123456789")] || sgt_parse_count(text, &n) < 0))
@@ -201,10 +197,8 @@ static int add_item(void *ctx, const json_t *o)
     return rc;
 }
 
-/* Read all questions in a file, which must be of the same kind. Each row consists of a context, a
- * space and an answer; an empty context is replaced with the end-of-text id. Only the last
- * s->positions + 1 tokens of a row are kept. If a line is invalid, return SGT_EFORMAT with a
- * message that names the file and the line. */
+/* Read all questions in a file, which must be of the same kind, and add their rows to s->rows. If a
+ * line is invalid, return SGT_EFORMAT with a message that names the file and the line. */
 static int read_questions(questions *s, const char *path, const sgt_vocab *v, sgt_error *err)
 {
     s->file = (sample_lines){.path = path, .vocab = v, .err = err};
@@ -217,9 +211,9 @@ static int read_questions(questions *s, const char *path, const sgt_vocab *v, sg
 
 /* ---- answers ---- */
 
-/* Fill in row r of the batch with the tokens of `row`, followed by zeros. Only the answer's tokens
- * are targets, so only they have a loss. If `row` is NULL, row r is unused: it has only zeros and
- * no targets. */
+/* Fill in row r of the batch with the tokens of `row`, followed by zeros. Only the tokens of the
+ * answer become targets, so that only they have a loss. If `row` is NULL, fill row r with zeros and
+ * without targets. */
 static void put_row(eval_batch *x, size_t r, const questions *items, const answer_row *row)
 {
     int32_t *inputs = x->inputs + r * x->seq, *targets = x->targets + r * x->seq;
@@ -257,9 +251,9 @@ static int run_rows(questions *s, eval_batch *x, const eval *e, sgt_error *err)
 
 /* ---- questions ---- */
 
-/* Return the index of the answer that the model finds likeliest, which has the lowest loss by
- * `rule` (BY_SUM, BY_CHARACTER or BY_TOKEN). If several answers have the same loss, return the
- * first of these. */
+/* Return the index of the model's answer to a question, which is the possible answer with the
+ * lowest loss by `rule` (BY_SUM, BY_CHARACTER or BY_TOKEN). If several answers have this loss,
+ * return the first. */
 static uint32_t pick(const questions *s, const question *item, int rule)
 {
     const answer_row *rows = s->rows + item->row;
@@ -287,9 +281,9 @@ static void count_right(questions *s)
 
 /* ---- results ---- */
 
-/* Add the accuracy by `rule` to `top`, as two members. The first is the fraction p of the n
- * questions that the model answered correctly. The second is the standard error of p, sqrt(p (1 -
- * p) / (n - 1)), which assumes that the questions are independent of each other. */
+/* Add two members to the JSON object `top`: the fraction p of the n questions that the model
+ * answered correctly by `rule`, and the standard error of p, which is sqrt(p (1 - p) / (n - 1)) if
+ * the questions are independent of each other. */
 static void put_share(json_t *top, const questions *s, int rule)
 {
     double n = (double)s->count, p = (double)s->right[rule] / n;
@@ -317,7 +311,7 @@ static json_t *to_json(const questions *s)
 {
     int choice = s->kind == CHOICE;
     const char *path = s->file.path;
-    /* number of questions that random guessing would answer correctly on average */
+    /* average number of questions that random guessing would answer correctly */
     double guessed = 0;
     json_t *items = json_array();
     for (size_t i = 0; i < s->count; i++) {

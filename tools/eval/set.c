@@ -1,7 +1,6 @@
 /* set.c: runs the model on batches of rows, and computes the loss on a set of shards. Each shard is
- * divided into windows that do not overlap. A window has T input tokens and T targets, which are
- * the tokens that follow each input. Tokens at the end of a shard that do not fill a window are
- * skipped. */
+ * divided into windows of T input tokens, which do not overlap. The targets are the tokens that
+ * follow the inputs. Tokens at the end of a shard that do not fill a window are skipped. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -24,8 +23,8 @@
 int eval_batch_open(eval_batch *x, const eval *e, uint64_t rows, uint64_t seq, sgt_error *err)
 {
     sgt_backend_options o = {.model = e->model.shape,
-                             /* use SGD, which needs the least memory of all optimizers; no
-                              * parameter is updated */
+                             /* no parameter is updated, so choose the optimizer that needs the
+                              * least memory */
                              .optim = {.kind = SGT_SGD},
                              .batch = (uint32_t)rows,
                              .seq = (uint32_t)seq,
@@ -80,19 +79,19 @@ void eval_show(eval *e, const char *name, const char *what, json_t *result)
 /* ---- sets ---- */
 
 typedef struct set {
-    const char *path, *split; /* `split` is the name of the split; "" if `path` is a single shard */
+    const char *path, *split; /* split: name of the split; "" if `path` is a single shard */
     sgt_loader *loader;
     sgt_loader_info info;
-    uint32_t *text_bytes; /* length in bytes of each id's text */
+    uint32_t *text_bytes; /* array indexed by id: length in bytes of the token's text */
     uint64_t tokens;      /* number of targets */
-    double loss;          /* sum of their losses in nats */
-    /* number of bytes and total loss of the targets that are text, from which bits per byte are
-     * computed */
+    double loss;          /* sum of the losses of all targets, in nats */
+    /* total bytes and total loss of the targets that stand for text, from which the bits per byte
+     * are computed */
     sgt_text_loss text;
 } set;
 
-/* Check that the data set was tokenized with the model's vocabulary. With another vocabulary, the
- * loss and the bits per byte would be meaningless. */
+/* Return SGT_EUNSUPPORTED if the data set was tokenized with a different vocabulary than the
+ * model's, because the loss and the bits per byte would be meaningless; otherwise 0. */
 static int check_vocabulary(const set *s, const eval *e, sgt_error *err)
 {
     uint64_t fingerprint = s->info.fingerprint;
@@ -140,9 +139,9 @@ static int run_set(set *s, eval_batch *x, const eval *e, sgt_error *err)
     for (uint64_t k = 0, at = 0; at < all && rc == SGT_OK; k++, at += x->rows) {
         size_t windows = all - at < x->rows ? (size_t)(all - at) : x->rows;
         rc = sgt_loader_read(s->loader, cursor, k, 1, SGT_OUTPUT_I32, x->inputs, bytes, err);
-        /* In the last batch, there may be fewer windows left than rows. The loader fills the
-         * remaining rows with windows of the next epoch. Give these rows no targets, so that every
-         * window counts exactly once. */
+        /* If fewer windows are left than a batch has rows, the loader fills the other rows with
+         * windows of the next epoch. Remove the targets of these rows, so that every window counts
+         * exactly once. */
         for (size_t i = windows * x->seq; i < x->rows * x->seq; i++) x->targets[i] = -1;
         if (rc == SGT_OK) rc = eval_batch_run(x, e, s->path, 0, err);
         if (rc < 0) break;

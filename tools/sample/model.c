@@ -1,4 +1,4 @@
-/* model.c: finds the model at a given path, and the model's vocabulary. */
+/* model.c: finds the model at a path, and opens its vocabulary. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,11 +9,11 @@
 #include "tools/cli/process.h"
 #include "tools/sample/sample.h"
 
-/* number of rows of GPT-2's token embedding (wte) if the 50,257 rows are padded to a multiple of
- * 128 */
+/* number of rows in GPT-2's token embedding if its 50,257 rows are padded to a multiple of 128 */
 #define GPT2_PADDED 50304
 
-/* Return whether the folder `path` contains a vocabulary in a format that sgt_vocab_load reads. */
+/* Return 1 if the folder `path` contains a vocabulary file that sgt_vocab_load reads, otherwise
+ * 0. */
 static int has_vocabulary(const char *path)
 {
     static const char *const names[] = {"tokenizer.json", "vocab.json", "encoder.json",
@@ -69,8 +69,9 @@ int sample_vocab_agrees(const sgt_vocab *a, const sgt_vocab *b)
     return same;
 }
 
-/* Check that the vocabulary given with --vocab has the same tokens as the vocabulary in the model's
- * folder. If that folder has no vocabulary, or one that cannot be read, return SGT_OK. */
+/* Return SGT_EUSAGE if the vocabulary given with --vocab has other tokens than the vocabulary in
+ * the model's folder. Return SGT_OK if they agree, or if that folder has no vocabulary that can be
+ * read. */
 static int check_given(const sample_model *m, const char *given, sgt_error *err)
 {
     sgt_vocab *own = NULL;

@@ -1,7 +1,6 @@
-/* show.c: generates texts, and prints each text while it is generated. On a terminal, bytes that
- * are not valid UTF-8, and control characters other than newline and tab, are printed as \xNN; in a
- * file or a pipe, all bytes are written unchanged. Characters are printed only once all their bytes
- * have been generated. */
+/* show.c: generates texts, and prints each text while it is generated. A character is printed when
+ * all its bytes have been generated. On a terminal, invalid UTF-8 and control characters other than
+ * newline and tab are printed as \xNN. To a file or a pipe, all bytes are written unchanged. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +19,8 @@ static int append(sample_text *t, const void *bytes, size_t n, sgt_error *err)
     return SGT_OK;
 }
 
-/* Allocate `samples` texts for each prompt. At first, a text consists only of the prompt, or is
- * empty if prompts are not shown. */
+/* Allocate `samples` texts for each prompt. At first, a text contains only the prompt, or is empty
+ * if prompts are not printed. */
 static int open_texts(sample_show *s, const sample_prompts *p, uint64_t samples, sgt_error *err)
 {
     s->texts = calloc(p->count * samples, sizeof *s->texts);
@@ -41,8 +40,8 @@ static int open_texts(sample_show *s, const sample_prompts *p, uint64_t samples,
 
 /* ---- printing ---- */
 
-/* Print the separator after text t: a newline if t does not end with one, and a line of three
- * dashes. After the last text, print no dashes, and print the newline only on a terminal. */
+/* Print the end of text t: a newline unless the text ends with a newline, and then a line of three
+ * dashes. After the last text, print no dashes, and the newline only on a terminal. */
 static void print_end(const sample_show *s, const sample_text *t)
 {
     int last = t + 1 == s->texts + s->count, open = t->n && t->bytes[t->n - 1] != '\n';
@@ -50,8 +49,8 @@ static void print_end(const sample_show *s, const sample_text *t)
     if (!last) fputs("---\n", stdout);
 }
 
-/* Print the bytes of the current text that have not been printed yet. If the text is complete, also
- * print the separator, and continue with the next text. */
+/* Print the new bytes of the current text. If the text is complete, print the line that separates
+ * texts, and continue with the next text. */
 static int print(sample_show *s, sgt_error *err)
 {
     while (s->current < s->count && !s->json) {
@@ -64,7 +63,8 @@ static int print(sample_show *s, sgt_error *err)
     return sgt_flush_results(err);
 }
 
-/* After an interrupt, print a newline if the terminal's last line is unfinished. */
+/* After an error or an interrupt, print a newline if the last line on the terminal is
+ * incomplete. */
 static void end_line(const sample_show *s)
 {
     if (s->json || !s->terminal || s->current == s->count) return;
@@ -95,8 +95,8 @@ static int end_text(void *ctx, size_t text, sgt_generate_end why, sgt_error *err
     return text == s->current ? print(s, err) : SGT_OK;
 }
 
-/* Return the number of positions for which the KV cache needs room: the length of the longest
- * prompt plus `tokens` generated tokens, but at most the model's context length. */
+/* Return the number of tokens per text for which the KV cache needs room: those of the longest
+ * prompt plus `tokens` generated ones, but not more than the model's context length. */
 static uint32_t find_window(const sample_run *s, uint64_t tokens)
 {
     uint64_t longest = 0, most = s->model.shape.positions;

@@ -1,5 +1,5 @@
-/* texts.c: reads and tokenizes texts: strings in JSONL files, and prompts from the command line,
- * from files and from standard input. A JSONL file is read into memory as a whole, because files of
+/* texts.c: reads and tokenizes the strings in JSONL files, and prompts from the command line, from
+ * files and from standard input. An entire JSONL file is read into memory, because files of
  * questions and examples are small. */
 #include <limits.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 
 /* maximum number of JSON values in a line; typical lines have only a few */
 #define MOST_VALUES ((size_t)1 << 16)
-/* maximum size in bytes of a prompt, which is far more than fits into any GPT-2's context */
+/* maximum size in bytes of a prompt, far more than fits into the context of any GPT-2 model */
 #define MOST_PROMPT ((size_t)64 << 20)
 
 int sample_lines_fail(const sample_lines *r, const char *fmt, ...)
@@ -72,8 +72,8 @@ int sample_lines_encode(sample_lines *r, const char *string, size_t n)
     const uint8_t *text = (const uint8_t *)string;
     int rc = sgt_normalize_text(&r->normal, r->vocab->normalize, text, n, &text, &n, r->err);
     if (rc < 0) return rc;
-    /* reserve room for n + 2 ids: a text of n bytes has at most n ids, and the caller may append
-     * two */
+    /* reserve room for n + 2 ids, because a text of n bytes has at most n ids, and the caller can
+     * append two more */
     rc = sgt_reserve(&r->tokens, &r->room, r->count + n + 2, sizeof *r->tokens, r->path, r->err);
     if (rc < 0) return rc;
     int32_t *to = r->tokens + r->count;
@@ -82,8 +82,8 @@ int sample_lines_encode(sample_lines *r, const char *string, size_t n)
     sgt_error why;
     if (sgt_encode(r->encoder, text, n, to, bytes, &ids, &why) < 0)
         return sample_lines_fail(r, "%s", why.text);
-    /* Widen the ids from `width` bytes to 4 bytes within the same buffer. Go from the last id to
-     * the first, so that no id is overwritten before it is read. */
+    /* Convert the ids from `width` bytes to 4 bytes in the same buffer. Begin with the last id, so
+     * that no id is overwritten before it is read. */
     for (size_t i = ids; i--;) to[i] = (int32_t)sgt_id_at(to, width, i);
     r->count += ids;
     return SGT_OK;
@@ -98,8 +98,9 @@ void sample_lines_free(sample_lines *r)
 
 /* ---- prompts ---- */
 
-/* Append a prompt. Takes ownership of `text`, which is in malloc'd memory, even on failure. If
- * `text` is NULL, return SGT_ENOMEM, so the caller need not check its allocation. */
+/* Append a prompt. text: string of `bytes` bytes, allocated with malloc, which the prompt owns from
+ * now on, and which is freed on an error; NULL if its allocation has failed, for which SGT_ENOMEM
+ * is returned. */
 static int add(sample_prompts *p, char *text, size_t bytes, sgt_error *err)
 {
     int rc = text ? sgt_reserve(&p->items, &p->room, p->count + 1, sizeof *p->items, "prompts", err)
