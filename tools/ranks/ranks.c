@@ -1,12 +1,13 @@
-/* ranks.c: finds the launcher that started this process, using environment variables, and connects
- * every other rank to rank 0 with two TCP connections, called DATA and LIFE. The main thread uses
- * DATA for broadcasts, sums and barriers. A separate thread watches LIFE. A rank that fails tells
- * rank 0 over its LIFE connection, and rank 0 tells all other ranks to exit.
+/* ranks.c: finds the launcher that started this process by its environment variables, and connects
+ * every other rank (process) to rank 0 with two TCP connections. The main thread uses the
+ * connection DATA for broadcasts, sums and barriers. A separate thread reads the connection LIFE,
+ * over which a rank that fails sends the reason to rank 0, and rank 0 tells the other ranks to
+ * exit.
  *
- * If the launcher uses MPI, ranks.c loads libsgt-mpi.so, which tells every rank the address on
- * which rank 0 listens, and which transfers the gradients of CPU ranks (`swap`). The TCP
- * connections are needed because MPI is missing in ranks that torchrun has started, NCCL cannot
- * connect CPU ranks, and neither library reports in one line which rank has died. */
+ * If the launcher uses MPI, ranks.c loads libsgt-mpi.so, which sends the address on which rank 0
+ * listens to every rank, and which exchanges the gradients of ranks on CPUs (`swap`). The TCP
+ * connections are needed because ranks that torchrun has started have no MPI, because NCCL cannot
+ * connect ranks on CPUs, and because neither library reports in one line which rank has died. */
 #include "tools/ranks/ranks.h"
 
 #include <dlfcn.h>
@@ -30,67 +31,67 @@
 #include "tools/cli/talk.h"
 #include "tools/ranks/libsgt-mpi/mpi.h"
 
-/* "sgtU", the first word of a hello (the first message over each connection). A build with another
- * protocol uses another word, so that ranks of different builds reject each other */
+/* "sgtU", the first word of the first message over each connection (hello). It must be changed with
+ * the protocol, so that ranks of different builds reject each other. */
 #define MAGIC 0x53746775u
 #define JOIN_SECONDS 120
-/* number of seconds of waiting for another rank after which a notice is printed */
+/* time in seconds for which a rank waits for another rank before it prints a notice */
 #define SAY_SECONDS 5
-/* number of seconds that rank 0 waits before it prints another rank's failure. All ranks often fail
- * for the same reason: if rank 0 also fails within this time, it prints only its own message */
+/* Time in seconds for which rank 0 waits before it prints why another rank has failed. If rank 0
+ * fails within this time, it prints only its own error, because all ranks often fail for the same
+ * reason. */
 #define GRACE_SECONDS 1
-/* number of seconds that rank 0 waits before it reports that another rank has died. If a launcher
- * is killing all ranks, it kills rank 0, too, within this time, so nothing is printed. The time
- * must be less than a second: when one rank dies, mpirun kills all others a second later, and rank
- * 0 must report the death before that */
+/* Time in seconds for which rank 0 waits before it prints that another rank has died. If a launcher
+ * is killing all ranks, it also kills rank 0 within this time, so that nothing is printed. The time
+ * must be less than a second, because mpirun kills all other ranks one second after a rank has
+ * died. */
 #define DEATH_SECONDS .25
-/* Time limit in seconds for an orderly exit after a failure. A rank other than 0 that has failed
- * waits this long for rank 0 to tell it to exit. If rank 0 has failed, rank 0 may take this long to
- * free its resources. */
+/* Time limit in seconds for an orderly exit after a failure. A failed rank other than 0 waits this
+ * long until rank 0 tells it to exit. If rank 0 has failed, it has this long to free its
+ * resources. */
 #define END_SECONDS 10
 
-/* The first message over a new connection, which every rank other than 0 sends to rank 0. To accept
- * the connection, rank 0 answers with MAGIC. */
+/* The first message over a new connection, which every rank other than 0 sends to rank 0. Rank 0
+ * answers with MAGIC to accept the connection. */
 typedef struct hello {
-    uint32_t magic, rank, size, life; /* `life` is the kind of the connection, DATA or LIFE */
-    char machine[256];                /* the host's name */
-    cpu_set_t cores;                  /* cores on which the launcher allows this rank to run */
+    uint32_t magic, rank, size, life; /* life: kind of the connection, DATA or LIFE */
+    char machine[256];                /* host name of the rank's machine */
+    cpu_set_t cores;                  /* CPU cores on which the launcher allows the rank to run */
 } hello;
 
-/* Every message over a LIFE connection is an sgt_error. A message to rank 0 reports why the sending
- * rank has failed. A message from rank 0 tells the receiving rank to exit with the exit code in
- * `code`, or says that all ranks have finished successfully if `code` is 0. */
+/* Every message over a LIFE connection is an sgt_error. A message to rank 0 reports why a rank has
+ * failed. A message from rank 0 tells a rank to exit with the exit code in sgt_error.code or, if
+ * this is 0, that all ranks have finished successfully. */
 
 typedef struct net {
-    sgt_ranks r; /* must be the first member, so that an sgt_ranks * can be cast to a net * */
+    sgt_ranks r; /* must be the first member, because an sgt_ranks * is cast to a net * */
     const char *program;
-    /* name of the launcher's environment variable that states the number of ranks */
+    /* name of the launcher's environment variable that contains the number of ranks */
     const char *variable;
-    /* callback for the notice that this rank is waiting for another rank. The notice is sent only
-     * once; after that, this member is NULL */
+    /* callback for the notice that this rank is waiting for another rank; NULL after the notice has
+     * been sent */
     const sgt_notice *notice;
-    /* host name or address on which rank 0 listens; "" if rank 0 listens on all addresses of its
-     * machine */
+    /* host name or address on which rank 0 listens; "" for all addresses of its machine */
     char host[256];
     int port;     /* port on which rank 0 listens; 0 to let the system choose a free port */
-    int listener; /* listening socket of rank 0; -1: none */
-    /* Connections to other ranks: line[DATA] is the array of connections for data, and line[LIFE]
-     * the array for failures. Each has `size` elements. In rank 0, element i is the connection to
-     * rank i. All other ranks use only element 0, the connection to rank 0. */
+    int listener; /* socket on which rank 0 listens; -1 if there is none */
+    /* Connections to other ranks: the array line[DATA] for data, and the array line[LIFE] for
+     * messages about failures, each with one element per rank. In rank 0, element i is the
+     * connection to rank i. All other ranks use only element 0, the connection to rank 0. */
     struct pollfd *line[2];
-    pthread_t watcher;
-    /* in rank 0, 1 once all ranks have finished. The watcher thread reads `ended`, so access it
-     * atomically */
+    pthread_t watcher; /* thread that reads the LIFE connections */
+    /* in rank 0, 1 if all ranks have finished, otherwise 0; accessed atomically, because the
+     * watcher thread reads it */
     int ended;
-    /* Rank 0 locks this mutex before it prints the reason why all ranks exit. The first thread to
-     * lock the mutex never unlocks it, so no other thread can print a second reason. */
+    /* Mutex that rank 0 locks before it prints the reason why all ranks exit. It is never unlocked
+     * after that, so that no other thread prints a second reason. */
     pthread_mutex_t saying;
     int code; /* exit code after give_up */
-    /* memory for the arrays line[DATA] and line[LIFE], which have `size` elements each */
+    /* memory of the arrays line[DATA] and line[LIFE] */
     struct pollfd lines[];
 } net;
 enum { DATA, LIFE };
-#define SUM UINT32_MAX /* `root` of a sum */
+#define SUM UINT32_MAX /* value of `root` in `call` for a sum */
 
 static void set(int *flag) { __atomic_store_n(flag, 1, __ATOMIC_RELEASE); }
 static int is_set(const int *flag) { return __atomic_load_n(flag, __ATOMIC_ACQUIRE); }
@@ -98,7 +99,7 @@ static int is_set(const int *flag) { return __atomic_load_n(flag, __ATOMIC_ACQUI
 /* ---- bytes ---- */
 
 /* Send exactly n bytes if `sends` is 1, or receive exactly n bytes if `sends` is 0. Return 0, or -1
- * if the connection is closed or fails before that. */
+ * if the connection is closed or fails first. */
 static int transfer(int fd, void *bytes, size_t n, int sends)
 {
     char *p = bytes;
@@ -115,8 +116,8 @@ enum { RECEIVE, SEND };
 
 static void nap(double seconds) { usleep((useconds_t)(1e6 * seconds)); }
 
-/* Set options of a socket so that the system notices within 25 s that the other machine has died.
- * */
+/* Set the options of a socket with which the system notices within 25 s that the machine at the
+ * other end has died. */
 static void keep_alive(int fd)
 {
     const struct {
@@ -138,11 +139,12 @@ static int gone(const net *t, uint32_t rank, sgt_error *err)
 }
 
 /* Run a collective operation through rank 0. If `root` is a rank, broadcast the n bytes at `bytes`
- * from that rank to all ranks. If `root` is SUM, the n bytes are an array of doubles: rank 0 adds
- * up the arrays of all ranks element by element, and sends the sums to every rank. `part` is then a
- * buffer of n bytes; otherwise it is NULL. First, each rank sends `root` and n to rank 0, which
- * compares them with its own: ranks that made different calls would otherwise wait for each other
- * forever. */
+ * from this rank to all ranks. If `root` is SUM, the n bytes are an array of doubles: rank 0 adds
+ * up the arrays of all ranks element by element, and sends the sums to every rank. part: scratch
+ * buffer of n bytes for a sum; otherwise NULL.
+ *
+ * First, each rank sends `root` and n to rank 0, which compares them with its own values, because
+ * ranks that make different calls would otherwise wait for each other forever. */
 static int call(sgt_ranks *r, uint32_t root, void *bytes, size_t n, double *part, sgt_error *err)
 {
     const net *t = (const net *)r;
@@ -199,8 +201,9 @@ static void end_others(const net *t, int code)
         transfer(t->line[LIFE][i].fd, &n, sizeof n, SEND);
 }
 
-/* Called in rank 0 after rank 0 has failed: end all ranks if rank 0 is still running after
- * END_SECONDS. It may be waiting for a device, or for a program that does not read its output. */
+/* Make all ranks exit after END_SECONDS. Rank 0 calls this function in its watcher thread after it
+ * has failed, because its main thread may be blocked, for example by a device, or by a program that
+ * does not read its output. */
 static _Noreturn void end_late(const net *t)
 {
     nap(END_SECONDS);
@@ -210,9 +213,9 @@ static _Noreturn void end_late(const net *t)
 
 /* Make all ranks exit, because this rank has failed. Only the first call has an effect.
  * - A rank other than 0 sends the reason to rank 0, and exits.
- * - Rank 0 prints the reason, except after an interrupt, which the program itself reports. Then
- *   give_up returns, the program frees its resources, and sgt_ranks_close makes the other ranks
- *   exit. */
+ * - Rank 0 prints the reason, unless it is an interrupt, which the program reports later. After
+ *   that, give_up returns, so that the program can free its resources. sgt_ranks_close makes the
+ *   other ranks exit. */
 static void give_up(sgt_ranks *r, const sgt_error *why)
 {
     net *t = (net *)r;
@@ -223,8 +226,8 @@ static void give_up(sgt_ranks *r, const sgt_error *why)
     if (r->rank) {
         snprintf(n.text, sizeof n.text, "%s", why->text);
         transfer(t->line[LIFE][0].fd, &n, sizeof n, SEND);
-        /* wait until the watcher thread ends this process, which it does when rank 0 answers. That
-         * is usually long before this time is over */
+        /* Wait until the watcher thread ends this process, because rank 0 has answered. This
+         * usually takes much less time. */
         nap(END_SECONDS);
         quick_exit(t->code);
     }
@@ -233,9 +236,9 @@ static void give_up(sgt_ranks *r, const sgt_error *why)
     if (why->code == SGT_EUSAGE) fprintf(stderr, "try '%s --help'\n", t->program);
 }
 
-/* Thread function of rank 0: watch the other ranks. If a rank fails or dies, print the reason and
- * make all ranks exit, unless rank 0 itself fails first. After an interrupt, the message names no
- * rank, because an interrupt is meant for all ranks. */
+/* Watcher thread of rank 0: wait until another rank fails or dies, print the reason, and make all
+ * ranks exit, unless rank 0 fails first. If the reason is an interrupt, the message names no rank,
+ * because an interrupt is meant for all ranks. */
 static void *watch_others(void *ctx)
 {
     net *t = ctx;
@@ -257,8 +260,8 @@ static void *watch_others(void *ctx)
     quick_exit(sgt_exit_code(bad.code));
 }
 
-/* Thread function of every rank other than 0: wait until rank 0 tells this process to exit, or
- * until rank 0 dies. */
+/* Watcher thread of a rank other than 0: wait until rank 0 tells this process to exit, or until
+ * rank 0 dies. */
 static void *watch_first(void *ctx)
 {
     const net *t = ctx;
@@ -274,8 +277,8 @@ static void *watch_first(void *ctx)
 
 /* ---- joining ---- */
 
-/* If `listens` is 1, return a socket that listens on t->host and t->port. If `listens` is 0, return
- * a socket that is connected to that address. On failure, return -1 and set errno; ENXIO means that
+/* Return a socket that listens on the address t->host and t->port if `listens` is 1, or that is
+ * connected to this address if `listens` is 0. On an error, return -1 and set errno, to ENXIO if
  * the host name is unknown. */
 static int open_socket(const net *t, int listens)
 {
@@ -303,8 +306,8 @@ static int open_socket(const net *t, int listens)
     return fd;
 }
 
-/* Open the socket on which rank 0 listens. If t->port is 0, the system chooses a port, which is
- * then stored in t->port. */
+/* Open the socket on which rank 0 listens. If t->port is 0, let the system choose a port, and set
+ * t->port to it. */
 static int listen_first(net *t, sgt_error *err)
 {
     struct sockaddr_storage a = {0};
@@ -323,15 +326,15 @@ static int listen_first(net *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Set the time limit for a receive on a socket, in seconds. 0 means that there is no limit. */
+/* Set the time limit in seconds for receiving on a socket; 0 for no limit. */
 static void set_patience(int fd, int seconds)
 {
     struct timeval patience = {.tv_sec = seconds};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 }
 
-/* Return whether a connection from another rank is still open. A rank closes its connection and
- * connects again if rank 0 does not answer in time. */
+/* Return 1 if a connection from another rank is still open, otherwise 0. (If rank 0 does not answer
+ * in time, a rank closes its connection and connects again.) */
 static int is_open(int fd)
 {
     char next;
@@ -340,9 +343,9 @@ static int is_open(int fd)
     return n > 0 || (n < 0 && errno == EAGAIN);
 }
 
-/* Receive the hello (first message) of a new connection. If the sender is a rank of this job,
- * answer, keep the connection, and store the hello in all[rank]. Otherwise, close the connection;
- * return SGT_EUSAGE if the sender is a rank of another job. */
+/* Receive the first message (hello) over a new connection. If the sender is a rank of this job,
+ * answer, keep the connection, and store the message in all[], at the index of the rank. Otherwise,
+ * close the connection, and return SGT_EUSAGE if the sender is a rank of another job. */
 static int greet(net *t, int fd, hello *all, sgt_error *err)
 {
     hello h;
@@ -377,10 +380,10 @@ static uint32_t find_missing(const net *t)
     return 0;
 }
 
-/* Check how long this process has been waiting for rank `rank`. The wait began at time `began`.
- * After SAY_SECONDS, print a notice once; after JOIN_SECONDS, return an error. Both messages name
- * the launcher's environment variable, because there may be no other ranks: the variable may be
- * left over from another run. Both also contain `where`, a text about the address. */
+/* Check how long this process has been waiting for rank `rank`, since the time `began`. After
+ * SAY_SECONDS, send a notice once. After JOIN_SECONDS, return an error. Both messages name the
+ * launcher's environment variable, because it may be left over from another run, so that there are
+ * no other ranks. where: text about the address, which is part of both messages. */
 static int check_wait(net *t, double began, uint32_t rank, const char *where, sgt_error *err)
 {
     sgt_error why;
@@ -410,8 +413,8 @@ static int accept_all(net *t, hello *all, sgt_error *err)
     return rc;
 }
 
-/* Send the hello over a new connection, and return whether the other end answers as rank 0 does. It
- * may be a different program that listens on this port. */
+/* Send the first message (hello) over a new connection. Return 1 if the other end answers like rank
+ * 0, or 0 if not, for example because a different program listens on the port. */
 static int is_first(int fd, hello *h)
 {
     uint32_t answer = 0;
@@ -422,8 +425,8 @@ static int is_first(int fd, hello *h)
     return answers && answer == MAGIC;
 }
 
-/* Open a connection of kind h->life (DATA or LIFE) to rank 0. If rank 0 is not listening yet, retry
- * for up to JOIN_SECONDS. */
+/* Open a connection of the kind h->life (DATA or LIFE) to rank 0. If rank 0 does not listen yet,
+ * retry for up to JOIN_SECONDS. */
 static int reach(net *t, hello *h, sgt_error *err)
 {
     double began = sgt_now();
@@ -451,10 +454,10 @@ static void release(net *t)
     free(t);
 }
 
-/* Connect this rank to rank 0 or, if it is rank 0, to all other ranks. Then set t->r.here to the
- * number of ranks on this machine. Of these, t->r.sharing is set to the number of ranks that may
- * run on exactly the same cores as this rank. Both numbers include this rank, and are computed from
- * the hellos of all ranks. They differ if the launcher binds ranks to different cores. */
+/* Connect this rank to rank 0 or, if it is rank 0, to all other ranks. Set t->r.here to the number
+ * of ranks on this machine, and t->r.sharing to the number of those that can run on exactly the
+ * same CPU cores as this rank. Both numbers include this rank. They differ if the launcher binds
+ * ranks to different cores. */
 static int join(net *t, sgt_error *err)
 {
     hello *all = calloc(t->r.size, sizeof *all);
@@ -479,8 +482,8 @@ static int join(net *t, sgt_error *err)
 
 /* ---- launchers ---- */
 
-/* the loaded libsgt-mpi.so, or NULL. It is never unloaded, because a process can start MPI only
- * once */
+/* the library libsgt-mpi.so, or NULL if it is not loaded; never unloaded, because a process can
+ * start MPI only once */
 static const sgt_mpi_library *mpi;
 
 static int swap(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, uint32_t from,
@@ -489,8 +492,8 @@ static int swap(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, ui
     return mpi->swap(to, out, out_bytes, from, in, in_bytes, &r->given_up, err);
 }
 
-/* Return the number in the environment variable `name`, or -1 if the variable is not set or is
- * empty. If the value is not a valid number, set *rc to SGT_EUSAGE, fill in *err, and return -1. */
+/* Return the number in the environment variable `name`, or -1 if the variable is not set or empty.
+ * If its value is not a valid number, set *rc to SGT_EUSAGE, fill in *err, and return -1. */
 static long number(const char *name, int *rc, sgt_error *err)
 {
     char *end;
@@ -505,16 +508,16 @@ static long number(const char *name, int *rc, sgt_error *err)
 }
 
 typedef struct launcher {
-    /* Names of the environment variables that the launcher sets. `rank` states the index of this
-     * rank, and `size` the number of ranks. `local` states the index of this rank among the ranks
-     * on its machine, and `here` the number of ranks on this machine. */
+    /* Names of the environment variables in which the launcher passes the number of this rank
+     * (`rank`), the number of ranks (`size`), the number of this rank among the ranks on its
+     * machine (`local`), and the number of ranks on this machine (`here`). */
     const char *rank, *size, *local, *here;
-    int mpi;
+    int mpi; /* 1 if the launcher uses MPI, otherwise 0 */
 } launcher;
 
-/* The supported launchers. torchrun must come first, because torchrun itself may have been started
- * by mpirun or srun. For Slurm, SLURM_STEP_NUM_TASKS is used instead of SLURM_NTASKS, because Slurm
- * sets the latter even in a batch script, which is not a rank. */
+/* The supported launchers. torchrun must be the first, because mpirun or srun may have started
+ * torchrun. For Slurm, SLURM_STEP_NUM_TASKS is used instead of SLURM_NTASKS, because Slurm sets the
+ * latter even in a batch script, which is not a rank. */
 static const launcher launchers[] = {
     {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", 0},
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -522,11 +525,10 @@ static const launcher launchers[] = {
     {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE", 1},
     {0}};
 
-/* Find the launcher that started this process as one of several ranks, and store it in *found. Set
- * the rank and the numbers of ranks in *r from the launcher's variables. If there is no such
- * launcher, set *found to NULL. If torchrun's variables are set, but rank 0's address is missing,
- * return SGT_EUSAGE: otherwise each rank would run alone, and all ranks would train the same
- * run. */
+/* Set *found to the launcher that started this process as one of several ranks, or to NULL if there
+ * is none. Set the rank and the numbers of ranks in *r from the launcher's variables. If torchrun's
+ * variables are set, but the address of rank 0 is missing, return SGT_EUSAGE, because each rank
+ * would otherwise run alone, and all ranks would train the same run. */
 static int find(const launcher **found, sgt_ranks *r, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -545,8 +547,8 @@ static int find(const launcher **found, sgt_ranks *r, sgt_error *err)
                           l->rank, rank, size);
         r->rank = (uint32_t)rank;
         r->size = (uint32_t)size;
-        /* if the launcher does not state which ranks are on this machine, assume that all ranks
-         * are */
+        /* if the launcher does not pass the numbers for this machine, assume that all ranks are on
+         * it */
         r->local = (uint32_t)(local < 0 ? rank : local);
         r->here = (uint32_t)(here < 0 ? size : here);
         if (l->mpi) r->swap = swap;
@@ -570,9 +572,9 @@ uint32_t sgt_ranks_number(void)
 
 /* ---- rank 0's address ---- */
 
-/* Set the host and port of rank 0 from MASTER_ADDR and MASTER_PORT. Rank 0 uses the port after
- * MASTER_PORT (or the port before it, if MASTER_PORT is 65535), because torchrun itself listens on
- * MASTER_PORT for its key-value store. */
+/* Set the host and port of rank 0 from MASTER_ADDR and MASTER_PORT, and listen on them in rank 0.
+ * The port is MASTER_PORT + 1 (or 65534 if MASTER_PORT is 65535), because torchrun listens on
+ * MASTER_PORT for its own key-value store. */
 static int find_master(net *t, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -603,12 +605,12 @@ static int load_mpi(sgt_error *err)
                     SGT_MPI_LIBRARY " is from a different build (build both with one make)");
 }
 
-/* Start MPI, and use MPI to broadcast the host and port on which rank 0 listens. */
+/* Start MPI, and use it to broadcast the host and the port on which rank 0 listens. */
 static int ask_mpi(net *t, sgt_error *err)
 {
     struct {
         char host[sizeof t->host];
-        /* `rc` is SGT_OK, or the negative SGT_E* with which rank 0 failed to listen */
+        /* rc: SGT_OK, or the negative SGT_E* with which rank 0 failed to listen */
         int rc, port;
     } a = {.rc = SGT_OK};
     sgt_error why = {0};
@@ -642,7 +644,7 @@ int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_notice *notic
     sgt_ranks r = numbers;
     net *t = calloc(1, sizeof *t + (size_t)2 * r.size * sizeof *t->lines);
     if (!t) return sgt_fail_memory(err, "ranks");
-    r.here = 0; /* join() counts the ranks on this machine, starting from 0 */
+    r.here = 0; /* join adds the number of ranks on this machine */
     r.broadcast = broadcast;
     r.sum = sum;
     r.barrier = barrier;
@@ -678,15 +680,15 @@ int sgt_ranks_close(sgt_ranks *r, const sgt_program *p, int rc, sgt_error *err)
     int code = said ? sgt_exit_code(rc) : sgt_end_program(p, rc, err);
     if (r && code) end_others(t, code);
     if (r && !code) {
-        /* Stop rank 0's watcher thread before the other ranks close their connections. Otherwise
-         * the watcher would report that these ranks have died. */
+        /* Stop the watcher thread of rank 0 before the other ranks close their connections.
+         * Otherwise, it would report that these ranks have died. */
         set(&t->ended);
         pthread_join(t->watcher, NULL);
         end_others(t, 0);
         release(t);
     }
-    /* After a failure, do not shut MPI down: the shutdown waits for all ranks, possibly forever. In
-     * that case the launcher cleans up. */
+    /* Do not shut MPI down after a failure, because the shutdown would wait for all ranks, possibly
+     * forever. The launcher cleans up in that case. */
     if (!code && mpi) mpi->close();
     return code;
 }

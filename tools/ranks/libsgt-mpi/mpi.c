@@ -1,4 +1,4 @@
-/* mpi.c: the only source file of libsgt-mpi.so, which is compiled with mpicc. */
+/* mpi.c: implements libsgt-mpi.so, whose only source file it is. It is compiled with mpicc. */
 #include "tools/ranks/libsgt-mpi/mpi.h"
 
 #include <mpi.h>
@@ -33,9 +33,9 @@ static int open_world(uint32_t rank, uint32_t size, void *bytes, size_t n, sgt_e
     return rc ? failed(rc, "broadcast", err) : SGT_OK;
 }
 
-/* Send to one rank and receive from another at the same time (see sgt_mpi_library in mpi.h). Poll
- * every 20 microseconds instead of calling MPI_Wait, which would spin and occupy a core that
- * another rank could use. */
+/* Implement sgt_mpi_library.swap: send to one rank and receive from another at the same time. The
+ * code polls every 20 microseconds instead of calling MPI_Wait, which would spin and occupy a CPU
+ * core that another rank could use. */
 static int swap(uint32_t to, const void *out, size_t out_bytes, uint32_t from, void *in,
                 size_t in_bytes, const int *lost, sgt_error *err)
 {
