@@ -1,6 +1,6 @@
-/* batch.c: shows the batches that training would draw with the same options. To do so, it draws
- * them with the loader. With `--sampling packed`, it can also show how many documents the rows of
- * an epoch contain, and how many tokens are cropped. */
+/* batch.c: prints the batches that training would draw with the same options, which it draws with
+ * the loader. For --sampling packed, it can also print how many documents the rows of an epoch
+ * contain, and how many tokens are cropped. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,22 +11,22 @@
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
-#define SHOWN_IDS 24  /* maximum number of a row's tokens that are decoded to text */
-#define SHOWN_TEXT 72 /* size in bytes of the buffer for a row's text, including a NUL */
+#define SHOWN_IDS 24  /* maximum number of tokens per row that are decoded to text */
+#define SHOWN_TEXT 72 /* size in bytes of the buffer for the text of a row, including a NUL */
 
 typedef struct drawing {
     const inspect *o;
     sgt_loader *loader;
     sgt_loader_info info;
     sgt_cursor *cursor;
-    sgt_vocab *vocab; /* vocabulary with which ids are decoded; NULL if it is unknown */
+    sgt_vocab *vocab; /* vocabulary that decodes the ids; NULL if it is unknown */
     const sgt_loader_batch *batch;
-    /* array of shape (2, B, T): the inputs of the batch, followed by the targets */
+    /* array of shape (2, B, T) with the inputs of the batch, followed by the targets */
     int32_t *inputs;
 } drawing;
 
-/* Return a JSON array with one element for each row of batch k: the index of the data set from
- * which the row was drawn. Used if training mixes several data sets. */
+/* Return a JSON array that contains, for each row of batch k, the index of the data set from which
+ * the row was drawn. This is used if several data sets are mixed. */
 static json_t *sets_json(const drawing *d, uint64_t k)
 {
     json_t *sets = json_array();
@@ -59,8 +59,8 @@ static int print_json(const drawing *d, uint64_t k, sgt_error *err)
     return sgt_print_json(o, JSON_COMPACT, err);
 }
 
-/* Decode the first tokens of a row, and write the text to `text` as a JSON string. The string is
- * cut off if it does not fit. `own` is the number of tokens in the row before the padding. */
+/* Decode the first tokens of a row, and write their text to `text` as a JSON string, which is cut
+ * off if it does not fit. own: number of tokens in the row, without padding. */
 static int row_text(const drawing *d, const int32_t *row, uint32_t own, char text[SHOWN_TEXT],
                     sgt_error *err)
 {
@@ -82,7 +82,7 @@ static int row_text(const drawing *d, const int32_t *row, uint32_t own, char tex
     return rc;
 }
 
-/* Print where documents begin in row r, as indices of tokens within the row. */
+/* Print the indices of those tokens in row r at which documents begin. */
 static void print_starts(const drawing *d, uint32_t r)
 {
     uint32_t from = d->batch->row_starts[r], to = d->batch->row_starts[r + 1];
@@ -107,7 +107,7 @@ static int print_rows(const drawing *d, uint64_t k, sgt_error *err)
         uint32_t own = d->info.padded ? d->batch->lengths[r] : T;
         int rc = d->vocab ? row_text(d, row, own < T ? own : T, text, err) : SGT_OK;
         if (rc < 0) return rc;
-        /* print only the file's name, without its folder, if all shards are from one set */
+        /* if all shards are from one data set, omit the folder from the path */
         if (slash && d->info.set_count == 1) path = slash + 1;
         printf("  row %-4" PRIu32 " %s from token %-10" PRIu64, r,
                sgt_printable(name, sizeof name, path), at);
@@ -160,7 +160,7 @@ int inspect_batches(const inspect *o, sgt_error *err)
      * 2^40 */
     size_t ids = (size_t)d.info.batch * d.info.seq;
     d.inputs = calloc(2 * ids, sizeof *d.inputs);
-    /* the sum cannot overflow, because inspect_span has returned an error if it would */
+    /* the sum cannot overflow, because inspect_span has checked this */
     if (from + count > INT64_MAX / d.info.batch)
         rc = sgt_fail(err, SGT_EUSAGE, "--batch %s: too large for batches of %" PRIu32 " rows",
                       o->batch, d.info.batch);
@@ -173,7 +173,7 @@ int inspect_batches(const inspect *o, sgt_error *err)
     if (rc == SGT_OK && !o->json)
         rc = inspect_vocabulary(&d.vocab, d.info.fingerprint, sgt_id_width(d.info.vocab),
                                 sgt_loader_shard_path(d.loader, 0), err);
-    /* if the vocabulary is not available, print the rows without their text */
+    /* if the vocabulary is unavailable, print the rows without text */
     if (rc == SGT_OK || (d.batch && rc == SGT_EUNSUPPORTED))
         rc = show_batches(&d, from, count, err);
     sgt_vocab_free(d.vocab);

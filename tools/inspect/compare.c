@@ -1,7 +1,7 @@
-/* compare.c: compares the tokens of two data sets, no matter how they are divided into shards, and
- * shows the first difference. If both data sets are folders, the train split of one is compared
- * with that of the other, and likewise the val split. If either data set is a single shard, all
- * tokens are compared as one sequence. */
+/* compare.c: compares the tokens of two data sets, and prints the first difference. How the tokens
+ * are divided into shards does not matter. If both data sets are folders, their train splits are
+ * compared with each other, and then their val splits. If a data set is a single shard, all tokens
+ * are compared as one sequence. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,16 +13,16 @@
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
-/* number of tokens compared at a time. This is few enough that the tokens of both data sets are
- * still in the L2 cache when they are compared after reading */
+/* number of tokens that are compared at a time, small enough that the tokens of both data sets are
+ * still in the L2 cache after they have been read */
 #define BLOCK ((size_t)1 << 17)
-#define AROUND 6 /* number of tokens that are shown before and after the first difference */
+#define AROUND 6 /* number of tokens that are printed before and after the first difference */
 
-/* One of the two data sets. */
+/* one of the two data sets */
 typedef struct side {
     inspect_set set;
-    void *ids; /* room for the ids of BLOCK tokens */
-    /* JSON object for the output, with the tokens around the first difference; NULL if there is no
+    void *ids; /* buffer for the ids of BLOCK tokens */
+    /* JSON object with the tokens around the first difference, for the output; NULL if there is no
      * difference */
     json_t *around;
 } side;
@@ -31,16 +31,15 @@ typedef struct pair {
     const inspect *o;
     side sides[2];
     sgt_progress *bar;
-    uint64_t done; /* tokens compared so far */
-    /* index of the split that was compared last, which contains the difference if there is one; -1
-     * if all tokens were compared as one sequence */
+    uint64_t done; /* number of tokens compared so far, in both data sets together */
+    /* index of the last split that was compared, which is the one with the difference if there is a
+     * difference; -1 if all tokens were compared as one sequence */
     int split;
-    /* index of the first token that differs, counted from the start of the split or, if `split` is
-     * -1, from the start of the data set */
+    /* index of the first token that differs, in the split or, if `split` is -1, in the data set */
     uint64_t token;
-    int differs; /* 1: the tokens differ */
-    /* 1 if the data sets have the same vocabulary, 0 if not, -1 if unknown because a data set does
-     * not state its vocabulary */
+    int differs; /* 1 if the tokens differ, otherwise 0 */
+    /* 1 if the data sets have the same vocabulary, 0 if they have different ones, -1 if the
+     * vocabulary of a data set is unknown */
     int vocabularies;
 } pair;
 
@@ -55,9 +54,9 @@ static size_t first_difference(const side *a, const side *b, size_t n)
     return i;
 }
 
-/* Compare the split with index `split` of the two data sets, or all tokens of the data sets if
- * `split` is -1. Set p->differs to 1 if there is a difference, and p->token to the number of equal
- * tokens before the first difference. */
+/* Compare the splits with the index `split` of the two data sets, or all tokens if `split` is -1.
+ * Set p->differs to 1 if there is a difference, and p->token to the number of equal tokens before
+ * the first difference. */
 static int compare_split(pair *p, int split, sgt_error *err)
 {
     side *a = &p->sides[0], *b = &p->sides[1];
@@ -99,9 +98,8 @@ static int open_side(side *d, const inspect *o, const char *path, sgt_error *err
 
 /* ---- output ---- */
 
-/* Set d->around to a JSON object that describes the tokens of this data set around the first
- * difference. The object includes their text if the vocabulary is known and contains all their
- * ids. */
+/* Set d->around to a JSON object with the tokens of this data set around the first difference. It
+ * includes their text if the vocabulary is known and contains all their ids. */
 static int describe_around(side *d, const pair *p, sgt_error *err)
 {
     sgt_vocab *v;

@@ -1,6 +1,6 @@
-/* export.c: converts a set of sgt's own shards to the file format of another trainer. The new files
- * are written to OUT/.work. A data set that OUT already contains is kept until the new files are
- * complete and verified. */
+/* export.c: converts a set of sgt's own shards to the file format of another trainer, in the folder
+ * OUT. The new files are first written to OUT/.work. If OUT contains another data set, it is kept
+ * until the new files are complete. */
 #include "tokenize/out/export.h"
 
 #include <string.h>
@@ -16,11 +16,11 @@
 typedef struct exporting {
     const inspect *o;
     inspect_set set;
-    const char *path; /* path of OUT */
+    const char *path; /* path of the output folder, OUT */
     sgt_out out;
-    /* 1 if OUT contained another data set, which has now been removed; otherwise 0 */
+    /* 1 if an earlier data set in OUT may already have been removed; otherwise 0 */
     int replacing;
-    sgt_manifest manifest; /* manifest of the new set */
+    sgt_manifest manifest; /* manifest of the new data set */
     sgt_progress *bar;
 } exporting;
 
@@ -84,8 +84,8 @@ static int fill_out(exporting *e, const sgt_vocab *v, sgt_error *err)
     return sgt_out_publish(&e->out, &e->manifest, v, err);
 }
 
-/* Return the Unicode normal form that was applied to the text, as stated in the manifest's
- * options. */
+/* Return the Unicode normal form to which the text was converted, from the options in the
+ * manifest. */
 static sgt_normalize read_normal_form(const sgt_manifest *m)
 {
     json_t *options = json_loads(m->options, 0, NULL);
@@ -104,13 +104,12 @@ static int export_set(exporting *e, sgt_error *err)
         .path = e->path, .force = e->o->force, .notice = &e->o->notice, .stop = e->o->stop};
     int rc = check_set(e, err);
     if (!rc) rc = inspect_set_vocabulary(&v, &e->set, err);
-    /* Set the vocabulary's normal form to that in the manifest, because GPT-2's built-in vocabulary
-     * does not state one. */
+    /* Take the normal form from the manifest, because GPT-2's built-in vocabulary has none. */
     if (!rc) v->normalize = read_normal_form(&e->set.manifest);
     if (!rc && (rc = sgt_out_claim(&e->out, &r, err)) == 0) {
         rc = fill_out(e, v, err);
-        /* If the earlier data set has been removed, keep .work as a sign that OUT is incomplete.
-         * The same command can then be run again. */
+        /* If the earlier data set has been removed, keep .work, which shows that OUT is incomplete
+         * and lets the user run the same command again. */
         sgt_out_release(&e->out, e->replacing || e->out.had_work);
     }
     sgt_vocab_free(v);

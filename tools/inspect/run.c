@@ -1,4 +1,4 @@
-/* run.c: shows the folder of a training run, or one of a run's checkpoints. */
+/* run.c: prints a summary of a training run or of a checkpoint. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,12 +13,12 @@
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
-/* maximum size in bytes of state.json and options.json; they usually have a few kilobytes */
+/* maximum size in bytes of state.json and options.json, which usually have a few kilobytes */
 #define MAX_JSON ((size_t)16 << 20)
 /* maximum number of JSON values in state.json or options.json */
 #define MAX_VALUES ((size_t)1 << 16)
 
-/* Read the JSON object in the file FOLDER/NAME into *out. If the file does not exist, return SGT_OK
+/* Set *out to the JSON object in the file FOLDER/NAME. If the file does not exist, return SGT_OK
  * and leave *out unchanged. */
 static int read_object(json_t **out, const char *folder, const char *name, sgt_error *err)
 {
@@ -80,8 +80,8 @@ int inspect_checkpoint(const inspect *o, sgt_error *err)
 
 /* ---- a run ---- */
 
-/* Append the names of the run's complete checkpoints to `list`, in ascending order of their step
- * numbers. */
+/* Append the names of the complete checkpoints of a run to `list`, in ascending order of their
+ * steps. */
 static int list_checkpoints(json_t *list, const char *folder, sgt_error *err)
 {
     uint64_t *steps;
@@ -99,12 +99,13 @@ static int list_checkpoints(json_t *list, const char *folder, sgt_error *err)
     return rc;
 }
 
-/* Summary of a run's log. `first` is the log's first line, `last` the last line, and `evaluated`
- * the last line that has a validation loss. Each of them is NULL if there is no such line. */
+/* summary of the log of a run */
 typedef struct run_log {
-    /* `steps` is the number of lines, which equals the number of logged steps. `bad` is the number
-     * of the first line that is not a JSON object, counted from 1, or 0 if all lines are valid. */
+    /* steps: number of lines in the log, one per step. bad: number of the first line that is not a
+     * JSON object, counted from 1; 0 if there is no such line. */
     uint64_t steps, bad;
+    /* first, last: first and last line of the log. evaluated: last line with a validation loss.
+     * Each is NULL if there is no such line. */
     json_t *first, *last, *evaluated;
 } run_log;
 

@@ -1,5 +1,5 @@
-/* set.c: opens a data set (a folder of shards, or a single shard), and checks the headers and sizes
- * of its files against the manifest. */
+/* set.c: opens a data set (a folder of shards, or a single shard), and compares the headers and the
+ * sizes of its files with the manifest. */
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,9 +15,9 @@
 
 /* ---- a folder ---- */
 
-/* Return whether `path` is the path of one of the data set's shards with an index of at least
- * `first`. The search starts at index first + near and wraps around to `first`. If the manifest and
- * the folder list the shards in the same order, the first comparison succeeds. */
+/* Return 1 if `path` is the path of a shard of the data set with index `first` or higher, otherwise
+ * 0. The search starts at the index `first + near` and wraps around to `first`, so that the first
+ * comparison succeeds if the manifest and the folder list the shards in the same order. */
 static int has_path(const sgt_set *s, uint32_t first, const char *path, size_t near)
 {
     const uint32_t n = s->count - first;
@@ -26,9 +26,9 @@ static int has_path(const sgt_set *s, uint32_t first, const char *path, size_t n
     return 0;
 }
 
-/* Find the shards of a split that are in the folder but are not listed in the manifest. Add these
- * shards to the data set, and mark them as damaged. `first` is the index in the data set of the
- * first listed shard of the split. */
+/* Add the shards of a split that are in the folder, but that the manifest does not list, to the
+ * data set, and mark them as damaged. first: index in the data set of the first shard of this
+ * split. */
 static int add_unlisted(inspect_set *s, const char *split, uint32_t first, sgt_error *err)
 {
     const sgt_manifest none = {0}, *m = &s->manifest;
@@ -72,7 +72,8 @@ static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
                     o->split ? o->split : "train_NNNNNN.bin or val");
 }
 
-/* Check that the manifest's totals of tokens and documents equal the sums over its shards. */
+/* Return SGT_EFORMAT if the total numbers of tokens or documents in the manifest are not the sums
+ * of those of all shards, otherwise 0. */
 static int check_totals(const inspect_set *s, sgt_error *err)
 {
     const sgt_manifest *m = &s->manifest;
@@ -88,7 +89,7 @@ static int check_totals(const inspect_set *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- what a path is ---- */
+/* ---- kinds of files ---- */
 
 const char *const inspect_kinds[] = {"set of shards", "run", "checkpoint"};
 
@@ -102,8 +103,8 @@ inspect_kind inspect_find_kind(const char *folder)
                  {"latest", INSPECT_RUN},
                  {"options.json", INSPECT_RUN}};
     char path[SGT_PATH];
-    /* Treat any error of access() as a missing file. An error such as EACCES is reported later,
-     * when the folder is opened. */
+    /* Treat any error of access() like a missing file, because an error such as EACCES is reported
+     * later, when the folder is opened. */
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
         if (access(sgt_path(path, folder, "%s", signs[i].name), F_OK) == 0) return signs[i].kind;
     return INSPECT_SHARDS;
@@ -117,12 +118,13 @@ int inspect_known(const char *path, sgt_error *err)
     sgt_error why;
     struct stat st;
     if (stat(path, &st) < 0 || !S_ISREG(st.st_mode)) return SGT_OK;
-    /* for Megatron-LM, `path` may also be the .idx file of a shard, or the shard's path without
-     * .bin */
+    /* for a shard in Megatron-LM's format, `path` can also be that of its .idx file, or the shard's
+     * path without .bin */
     if (sgt_shard_is_bin(path) || sgt_megatron_shard(folder, path)) return SGT_OK;
     const int fd = sgt_shard_open(&head, path, -1, &why);
     if (fd >= 0) close(fd);
-    /* ignore errors other than SGT_EFORMAT: they are reported when the file is opened later */
+    /* ignore errors other than SGT_EFORMAT, because they are reported later, when the file is
+     * opened again */
     if (fd >= 0 ? head.format != SGT_SHARD_RAW : fd != SGT_EFORMAT) return SGT_OK;
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - path) : 2,
              slash ? path : "./");
@@ -142,8 +144,8 @@ int inspect_known(const char *path, sgt_error *err)
 
 /* ---- a data set ---- */
 
-/* If the number of documents in a shard is unknown, but there is an .idx file next to the shard,
- * compute the number from the size of that file. */
+/* If the number of documents in a shard is unknown, but the shard has an .idx file, compute the
+ * number from the size of that file. */
 static void count_documents(sgt_set_shard *h)
 {
     struct stat st;
@@ -153,12 +155,11 @@ static void count_documents(sgt_set_shard *h)
         h->documents = (uint64_t)st.st_size / 8;
 }
 
-/* Set the fields that describe the data set as a whole. Called after the headers and sizes of all
- * shards have been checked. */
+/* Set the fields of *s that describe the entire data set: `first`, `tokens` and `documents`. */
 static void describe(inspect_set *s)
 {
     const sgt_manifest *m = &s->manifest;
-    /* a data set that was made from no documents has no shards, and is complete nonetheless */
+    /* a complete data set can have no shards, because it can have been made from no documents */
     if (s->set.count) s->first = s->set.shards[0].head;
     if (m->options) {
         s->first.vocab = m->vocab;

@@ -1,4 +1,4 @@
-/* show.c: describes a set of shards as JSON, and prints the description. */
+/* show.c: prints a summary of a set of shards, as JSON or as lines of text. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -29,8 +29,8 @@ static json_t *vocabulary_json(const inspect_set *s)
                      hex(h->fingerprint));
 }
 
-/* Return a JSON object with one member for each split that is not empty: its numbers of shards,
- * tokens and documents. */
+/* Return a JSON object with one member for each split that is not empty. The member contains the
+ * numbers of shards, tokens and documents in the split. */
 static json_t *splits_json(const inspect_set *s)
 {
     json_t *splits = json_object();
@@ -46,7 +46,7 @@ static json_t *splits_json(const inspect_set *s)
     return splits;
 }
 
-/* Return a JSON object with what the manifest states about the text from which the data set was
+/* Return a JSON object with what the manifest says about the text from which the data set was
  * made. */
 static json_t *text_json(const sgt_manifest *m)
 {
@@ -63,8 +63,7 @@ static json_t *text_json(const sgt_manifest *m)
 
 static json_t *set_json(const inspect_set *s, const inspect *o)
 {
-    /* `summed` is the number of shards that have a checksum, and `bytes` the total size of all
-     * shards */
+    /* summed: number of shards that have a checksum. bytes: total size of all shards. */
     uint64_t summed = 0, bytes = 0;
     json_t *shards = json_array();
     for (uint32_t i = 0; i < s->set.count; i++) {

@@ -1,5 +1,5 @@
-/* text.c: reads the tokens of a data set (or of one of its splits) as one sequence over all shards,
- * and decodes tokens to text. */
+/* text.c: reads the tokens in all shards of a data set, or of a split, as one sequence, and decodes
+ * tokens to text. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,8 +25,8 @@ uint32_t inspect_ids(const sgt_set_shard *d)
     return d->head.vocab ? d->head.vocab : sgt_ids_bound(d->head.width);
 }
 
-/* Return the first shard of the split with index `split`, or of the entire data set if `split` is
- * -1. */
+/* Return the first shard of the split with the index `split`, or of the entire data set if `split`
+ * is -1. */
 static const sgt_set_shard *first_of(const inspect_set *s, int split)
 {
     return s->set.shards + (split > 0 ? s->ends[split - 1] : 0);
@@ -60,7 +60,7 @@ const sgt_set_shard *inspect_place(const inspect_set *s, int split, uint64_t tok
     return NULL;
 }
 
-/* Open shard d and keep its file open as s->fd. If another shard is open, close it first. */
+/* Open the file of shard d as s->fd. If another shard is open, close its file first. */
 static int open_shard(inspect_set *s, const sgt_set_shard *d, sgt_error *err)
 {
     if (s->opened == d) return SGT_OK;
@@ -144,22 +144,21 @@ int inspect_set_vocabulary(sgt_vocab **out, const inspect_set *s, sgt_error *err
         s->set.count ? s->set.shards[0].path : sgt_path(path, s->path, "manifest.json"), err);
 }
 
-/* Where decoded text goes: to standard output or, with --json, to a buffer in memory. */
+/* destination of decoded text: standard output or, with --json, a buffer in memory */
 typedef struct sink {
-    json_t *ids; /* with --json, array of the ids decoded so far; NULL to print plain text */
-    /* 1 if standard output is a terminal, so that control characters in the text must be escaped;
-     * otherwise 0 */
+    json_t *ids; /* with --json, array of the ids decoded so far; otherwise NULL */
+    /* 1 if standard output is a terminal, so that control characters must be escaped; otherwise
+     * 0 */
     int terminal;
-    /* Decoded text that has not been printed yet. With --json, this is the entire text. Without
-     * --json, it is only an incomplete character at the end of the text, whose other bytes have not
-     * been decoded yet. */
+    /* Decoded text that has not been printed. With --json, this is all decoded text. Otherwise, it
+     * is only an incomplete character at the end, whose last bytes have not been decoded yet. */
     char *text;
     size_t used, room;
     char last;
 } sink;
 
-/* Print the text that has been collected. If `end` is 0, keep an incomplete character at the end of
- * the text for the next call. */
+/* Print the text in k->text. If `end` is 0, keep an incomplete character at the end of the text for
+ * the next call. */
 static int show_text(sink *k, int end, sgt_error *err)
 {
     if (!k->text) return SGT_OK;
@@ -187,8 +186,8 @@ static int put_piece(sink *k, const sgt_vocab *v, const void *ids, size_t n, sgt
     return k->ids ? SGT_OK : show_text(k, 0, err);
 }
 
-/* Check that the n ids at `ids` are less than `vocab`. `from` is the index in the data set of the
- * first of these ids. */
+/* Return an error if one of the n ids at `ids` is not less than `vocab`, otherwise 0. from: index
+ * in the data set of the first of these ids. */
 static int check_ids(const inspect_set *s, uint64_t from, const void *ids, size_t n, uint32_t vocab,
                      sgt_error *err)
 {
@@ -221,8 +220,7 @@ static int decode_span(inspect_set *s, const inspect *o, const sgt_vocab *v, uin
                                       (json_int_t)count, "ids", k.ids, "text",
                                       sgt_json_text(k.text ? k.text : "", k.used)),
                             JSON_INDENT(2), err);
-    /* end the line, so that the shell's prompt or an error message is printed on a line of its
-     * own */
+    /* end the last line, so that the shell's prompt or an error message begins on a new line */
     if (k.terminal) {
         show_text(&k, 1, NULL);
         if (k.last != '\n') putchar('\n');

@@ -1,7 +1,7 @@
-/* verify.c: verifies an entire data set. It compares all tokens with the checksums and the
- * vocabulary, the starts of documents with the tokens, and the manifest's totals with
- * sources.jsonl. Each thread verifies one shard at a time, using large reads that do not fill the
- * page cache. For each damaged shard, one line is printed. */
+/* verify.c: verifies an entire data set. It compares the tokens with the checksums and with the
+ * size of the vocabulary, the starts of documents with the tokens, and the totals in the manifest
+ * with sources.jsonl. Each thread verifies one shard at a time, with large reads that do not fill
+ * the page cache. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -14,45 +14,45 @@
 #include "tools/cli/progress.h"
 #include "tools/inspect/inspect.h"
 
-/* State of a verification, which all threads share. */
+/* state of a verification, which all threads share */
 typedef struct work {
     inspect_set *set;
     const sgt_stop *stop;
     sgt_progress *bar;
-    uint64_t bytes; /* bytes read so far; atomic */
+    uint64_t bytes; /* number of bytes read so far; accessed atomically */
     int threads;
 } work;
 
 /* ---- one shard ---- */
 
-/* A shard that a thread is reading. */
+/* state of a thread that verifies a shard */
 typedef struct checking {
     work *w;
     const sgt_set_shard *shard;
-    char idx[SGT_PATH]; /* path of the .idx file */
-    uint64_t *starts;   /* for each document, the index within the shard of its first token */
-    /* `count` is the number of elements in `starts`. `next` is the index in `starts` of the first
-     * document that begins after the tokens checked so far. */
+    char idx[SGT_PATH]; /* path of the shard's .idx file */
+    uint64_t *starts;   /* for each document, the index in the shard of its first token */
+    /* count: number of elements in `starts`. next: index in `starts` of the first document that
+     * begins after the tokens checked so far. */
     size_t count, next;
 } checking;
 
-/* Read the document starts of a shard from its .idx file. If the data set has a manifest, a missing
- * .idx file is an error, because sgt-tokenize writes an .idx file with every shard. Without a
- * manifest, the data set may come from another program; if there is no .idx file, no starts are
- * checked. */
+/* Read the starts of the documents in a shard from its .idx file. If the data set has a manifest, a
+ * missing .idx file is an error, because sgt-tokenize writes an .idx file for every shard. Without
+ * a manifest, the data set may be from another program, so if there is no .idx file, the starts of
+ * documents are not checked. */
 static int read_starts(checking *c, sgt_error *err)
 {
     const sgt_set_shard *d = c->shard;
     const sgt_manifest *m = &c->w->set->manifest;
-    /* There is nothing to read for other trainers' formats, which have no .idx file. Megatron-LM's
-     * .idx file was checked when the data set was opened. */
+    /* Do not read an .idx file for the formats of other trainers: they have none, except that of
+     * Megatron-LM, whose .idx file was checked when the data set was opened. */
     if (m->foreign || d->head.format == SGT_SHARD_MEGATRON) return SGT_OK;
     if (!sgt_index_path(c->idx, d->path) || (!m->options && sgt_file_gone(c->idx))) return SGT_OK;
     return sgt_index_read(&c->starts, &c->count, c->idx, d->head.tokens, d->documents, err);
 }
 
-/* Check the n tokens at `ids`: each document that begins among them must begin with the end-of-text
- * id. `first` is the index within the shard of the first of these tokens. */
+/* Check that each document that starts in the n tokens at `ids` starts with the end-of-text id.
+ * first: index in the shard of the first of these tokens. */
 static int check_tokens(void *ctx, const void *ids, size_t n, uint64_t first, sgt_error *err)
 {
     checking *c = ctx;
@@ -73,7 +73,7 @@ static int check_tokens(void *ctx, const void *ids, size_t n, uint64_t first, sg
 static int verify_shard(work *w, const sgt_set_shard *d, sgt_error *err)
 {
     checking c = {.w = w, .shard = d};
-    /* if the shard has no header, head.xxh3 is the checksum from the manifest */
+    /* for a shard without a header, head.xxh3 is the checksum in the manifest */
     sgt_shard_visitor v = {check_tokens, &c, d->head.xxh3};
     int rc = read_starts(&c, err);
     if (!rc) rc = sgt_shard_verify(d->path, d->raw, inspect_ids(d), &v, w->stop, err);
@@ -83,9 +83,9 @@ static int verify_shard(work *w, const sgt_set_shard *d, sgt_error *err)
 
 /* ---- all shards ---- */
 
-/* Verify all shards with several threads, each of which verifies one shard at a time. If a shard is
- * damaged, record this in the shard and continue. Any other error is returned; after it, no thread
- * starts another shard. */
+/* Verify all shards with several threads. If a shard is damaged, record this in the shard
+ * (sgt_set_shard.damage) and continue. After any other error, let the threads finish their current
+ * shards, and return the error. */
 static int verify_shards(inspect_set *s, const inspect *o, sgt_error *err)
 {
     work w = {.set = s,
@@ -115,9 +115,9 @@ static int verify_shards(inspect_set *s, const inspect *o, sgt_error *err)
 
 typedef struct sums {
     uint64_t lines, files, documents, tokens;
-    /* Number of documents listed since the last line that describes a file. With --keep-fields,
-     * sources.jsonl has one line with the fields of each document, and after a file's documents a
-     * line that describes the file. */
+    /* Number of lines about documents since the last line about a file. With --keep-fields,
+     * sources.jsonl contains a line for each document, and a line for each file after the lines for
+     * its documents. */
     uint64_t kept;
 } sums;
 
@@ -152,8 +152,8 @@ static int compare_sums(const sums *t, const sgt_manifest *m, const char *path, 
     } rows[] = {{"files", t->files, m->files},
                 {"documents", t->documents, m->documents + m->duplicates},
                 {"tokens", t->tokens, m->tokens}};
-    /* if duplicates were removed, do not compare the numbers of tokens, because sources.jsonl also
-     * counts the tokens of the removed documents */
+    /* Do not compare the numbers of tokens if duplicates were removed, because sources.jsonl also
+     * counts the tokens of the removed documents. */
     for (size_t i = 0; i < (m->duplicates ? 2 : sizeof rows / sizeof *rows); i++)
         if (rows[i].got != rows[i].want)
             return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " %s, but the manifest says %" PRIu64,
