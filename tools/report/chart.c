@@ -1,6 +1,6 @@
-/* chart.c: writes a <figure> that consists of a legend, a chart in SVG, and a caption. It finds the
- * ranges and ticks of the axes, draws the series, and adds tooltips. Coordinates are in pixels from
- * the top left corner of the chart. The CSS classes of shapes determine their colours. */
+/* chart.c: writes a <figure>, which consists of a legend, a chart in SVG, and a caption. The code
+ * finds the ranges and ticks of the axes, draws the series, and adds tooltips. Coordinates are in
+ * pixels from the top left corner of the chart. The CSS class of a shape determines its colour. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -8,21 +8,21 @@
 #include "tools/cli/process.h"
 #include "tools/report/report.h"
 
-/* Sizes of charts in pixels, indexed by report_size. The chart of a figure larger than REPORT_SMALL
- * is written twice: in its own size, and in the small size for narrow screens. The style sheet
- * shows one of these two charts, so charts and the text in them never need to be scaled. All
- * coordinates are below 1000, so writing four digits is enough. */
+/* Sizes of charts in pixels, indexed by report_size. If a chart is not small, it is also written in
+ * the small size, for narrow screens, and the style sheet shows one of the two charts, so that the
+ * text in charts need not be scaled. All coordinates are below 1000, so they are written with four
+ * significant digits. */
 static const struct {
     int wide, high;
     const char *class; /* CSS class of the figure */
 } sizes[] = {[REPORT_SMALL] = {360, 252, "small"},
              [REPORT_LARGE] = {760, 590, "large"},
              [REPORT_WIDE] = {990, 300, "large whole"}};
-/* Margins in pixels around the plotted area, with room for the labels of the ticks. LABEL is the
- * additional margin on a side that has an axis label. */
+/* Margins in pixels around the plotted area, with room for the labels of the ticks. LABEL is an
+ * additional margin at the top or the bottom if there is an axis label. */
 enum { LEFT = 46, RIGHT = 12, TOP = 10, BOTTOM = 27, LABEL = 17 };
 
-/* free space above the highest point of the curves, as a fraction of the range of the y axis */
+/* space above the highest point of the curves, as a fraction of the range of the y axis */
 #define ROOM 0.04
 
 report_point *report_add_series(report_figure *g, report_kind kind, unsigned color,
@@ -56,8 +56,8 @@ typedef struct tick {
 } tick;
 
 typedef struct axis {
-    double low, high;  /* range of values on the axis */
-    double start, end; /* positions of its ends, in pixels */
+    double low, high;  /* lowest and highest value on the axis */
+    double start, end; /* positions of the ends of the axis, in pixels */
     char label[80];
     tick ticks[TICKS];
     size_t count;
@@ -68,9 +68,9 @@ typedef struct frame {
     int wide, high;
 } frame;
 
-/* A unit in which the numbers on an axis may be shown. Of the units for a number format, the chart
- * uses the largest one in which the highest number on the axis is at least `least`. For example,
- * `least` is 3 for hours, so an axis that ends at 2 hours is labelled in minutes. */
+/* A unit for the numbers on an axis. Of the units for a number format, the chart uses the largest
+ * one in which the highest number on the axis is at least `least`. For example, `least` is 3 for
+ * hours, so an axis that ends at 2 hours is labelled in minutes. */
 
 typedef struct axis_unit {
     report_number number; /* number format that the unit is for */
@@ -78,9 +78,9 @@ typedef struct axis_unit {
     char name[24];
 } axis_unit;
 
-/* Return the unit for an axis on which the highest number is `most`. If the number format is
- * REPORT_DIGITS and `most` is less than 0.1, the unit is a power of ten, such as "\u00d7
- * 10\u207b\u2074". */
+/* Return the unit for an axis with the number format `number` and the highest number `most`. If the
+ * format is REPORT_DIGITS and `most` is less than 0.1, the unit is a power of ten, such as
+ * 10^-4. */
 static axis_unit find_unit(report_number number, double most)
 {
     static const char *const digits[] = {"\u2070", "\u00b9", "\u00b2", "\u00b3", "\u2074",
@@ -119,8 +119,8 @@ static void widen(axis *a)
     }
 }
 
-/* Return the distance between ticks that divides a range of length `width` into about `count`
- * steps. The distance is 1, 2 or 5 times a power of ten. */
+/* Return a distance between ticks for an axis with a range of `width` and about `count` ticks. It
+ * is 1, 2 or 5 times a power of ten. */
 static double nice_step(double width, int count)
 {
     double least = width / count, power = pow(10, floor(log10(least)));
@@ -128,8 +128,8 @@ static double nice_step(double width, int count)
     return least <= 2 * power ? 2 * power : least <= 5 * power ? 5 * power : 10 * power;
 }
 
-/* Format the value of a tick, for example "500", "1.5k" or "2M". If the distance between ticks
- * (`step`) is less than 500, numbers below 10,000 get no suffix. */
+/* Format the value of a tick, for example as "500", "1.5k" or "2M". step: distance between ticks;
+ * if it is less than 500, numbers below 10,000 get no suffix. */
 static void format_tick(char *buf, size_t n, double v, double step)
 {
     static const char *const names[] = {"", "k", "M", "G", "T", "P"};
@@ -149,7 +149,7 @@ static void add_ticks(axis *a, report_number number, double unit, int count)
     }
 }
 
-/* Set the axis label to the unit of the axis followed by `label`, and add about `count` ticks. */
+/* Set the label of an axis to its unit, followed by `label`, and add about `count` ticks. */
 static void label_axis(axis *a, report_number number, const char *label, int count)
 {
     axis_unit u = find_unit(number, a->high);
@@ -196,9 +196,9 @@ static frame make_frame(const report_figure *g, report_size size)
     return f;
 }
 
-/* Return the position in pixels of value v on the axis. The position is at most 9 axis lengths away
- * from the start of the axis, so that a value far outside the range does not give a huge
- * coordinate. Such a position is still outside the plotted area, to which shapes are clipped. */
+/* Return the position in pixels of the value v on an axis. For a value far outside the range,
+ * return a position 9 axis lengths from the start, to avoid huge coordinates. It is also outside
+ * the plotted area, to which shapes are clipped. */
 static double position(const axis *a, double v)
 {
     double part = (v - a->low) / (a->high - a->low);
@@ -238,8 +238,8 @@ static void put_axes(FILE *page, const frame *f)
 /* ---- series ---- */
 
 /* Draw a line through the points of a series or, if `band` is 1, the band between their lowest and
- * highest values. Lines and bands are interrupted where the series has a gap. The outline of a band
- * follows its upper edge, then returns along its lower edge. */
+ * highest values. Both are interrupted at the gaps of the series. The outline of a band goes along
+ * its upper edge and returns along its lower edge. */
 static void put_path(FILE *page, const frame *f, const report_series *s, const char *class,
                      int band)
 {
@@ -257,7 +257,7 @@ static void put_path(FILE *page, const frame *f, const report_series *s, const c
     fputs("\"/>\n", page);
 }
 
-/* Format the value v, with the texts in *w before and after it, to `buf`, and return `buf`. */
+/* Write the value v, between the two texts in *w, to the n bytes at `buf`, and return `buf`. */
 static char *format_value(char *buf, size_t n, const report_words *w, double v)
 {
     char number[64];
@@ -266,7 +266,7 @@ static char *format_value(char *buf, size_t n, const report_words *w, double v)
     return buf;
 }
 
-/* Write the line of a tooltip that shows the values of series s at point p. */
+/* Write the line of a tooltip with the values of series s at point p. */
 static void put_value(FILE *page, const report_figure *g, const report_series *s,
                       const report_point *p)
 {
@@ -277,9 +277,8 @@ static void put_value(FILE *page, const report_figure *g, const report_series *s
                    format_value(high, sizeof high, &g->y_words, p->high));
 }
 
-/* Return whether point i has no neighbour to which a line could be drawn, because there is a gap or
- * the end of the series on both sides. Such a point is drawn as a dot, because a line through a
- * single point is invisible. */
+/* Return 1 if there is a gap or the end of the series on both sides of point i, otherwise 0. Such a
+ * point is drawn as a dot, because a line through a single point is invisible. */
 static int is_alone(const report_series *s, size_t i)
 {
     return (i == 0 || is_gap(&s->points[i - 1])) &&
@@ -301,17 +300,16 @@ static void put_dots(FILE *page, const frame *f, const report_series *s)
 /* ---- tooltips ----
  *
  * Invisible vertical strips of equal width cover the plotted area. Each strip has a <title>, which
- * browsers show as a tooltip without a script. The number of strips is limited, even if the curves
- * have more points. */
+ * browsers show as a tooltip without a script. There can be fewer strips than points of a curve. */
 
-/* MOST_LARGE and MOST_SMALL are the maximum numbers of strips, each with one tooltip, in a large
- * and in a small chart. LINES is the maximum number of lines in all tooltips of a chart
+/* MOST_LARGE, MOST_SMALL: maximum number of strips, each with a tooltip, in a chart that is wider
+ * than a small one, and in a small one. LINES: maximum number of lines in all tooltips of a chart
  * together. */
 enum { MOST_LARGE = 100, MOST_SMALL = 30, LINES = 768 };
 
-/* Return the point of a series whose x value is nearest to x. Return NULL if the series has no
- * name, because tooltips omit it. Also return NULL if the point is farther from x than the average
- * distance between adjacent points: in that case, the series has no data near x. */
+/* Return the point of a series that is nearest to x on the x axis. Return NULL if tooltips omit the
+ * series, because it has no name, or if the series has no point near x, because the nearest one is
+ * farther away than the average distance between adjacent points. */
 static const report_point *find_nearest(const report_series *s, double x)
 {
     const report_point *best = NULL;
@@ -325,10 +323,9 @@ static const report_point *find_nearest(const report_series *s, double x)
     return fabs(best->x - x) <= apart ? best : NULL;
 }
 
-/* Write one strip whose left edge is at position `left`. Its tooltip shows the values at the point
- * nearest to the position left + 0.75 * width. The middle of the strip would select a point too far
- * to the left: the axis begins at 0, but the first step is 1, so the point of each strip is near
- * the strip's right edge. */
+/* Write a strip with its left edge at the position `left`. Its tooltip shows the values at the
+ * point nearest to `left + 0.75 * width`, not to the middle of the strip: the point of a strip is
+ * near its right edge, because the axis begins at 0, but the first step is 1. */
 static void put_strip(FILE *page, const report_figure *g, const frame *f, double left, double width)
 {
     const double part = (left + 0.75 * width - f->x.start) / (f->x.end - f->x.start),
@@ -365,7 +362,7 @@ static void put_tooltips(FILE *page, const report_figure *g, const frame *f)
 
 /* ---- the figure ---- */
 
-/* Draw everything in the plotted area, from back to front: bands, faint lines, other lines, the
+/* Draw the contents of the plotted area, from back to front: bands, faint lines, other lines, the
  * strips for tooltips, dots. */
 static void put_series(FILE *page, const report_figure *g, const frame *f)
 {
@@ -390,9 +387,9 @@ static void put_series(FILE *page, const report_figure *g, const frame *f)
     }
 }
 
-/* Write a chart in the given size. A nested <svg> clips the series to the plotted area. It extends
- * 3 pixels beyond the area at the top and at the bottom, so that lines and dots on the area's
- * border are not cut in half. */
+/* Write a chart in this size. A nested <svg> clips the series to the plotted area. It extends 3
+ * pixels beyond the top and the bottom of the area, so that lines and dots on the border of the
+ * area are not cut in half. */
 static void put_chart(FILE *page, const report_figure *g, report_size size, const char *class)
 {
     const frame f = make_frame(g, size);
@@ -424,10 +421,10 @@ static void put_legend(FILE *page, const report *r, const report_figure *g)
 
 /* ---- notes about hidden curves ---- */
 
-/* maximum relative difference between the values of two points that count as equal on the page */
+/* maximum relative difference between two points that look equal on the page */
 #define SAME 1e-3
 
-/* Return the curve of run i in a figure: the first series that has the run's colour. */
+/* Return the curve of run i in a figure, which is the first series with the colour of the run. */
 static const report_series *curve_of(const report_figure *g, size_t i)
 {
     const report_series *s = g->series;
@@ -435,8 +432,8 @@ static const report_series *curve_of(const report_figure *g, size_t i)
     return s;
 }
 
-/* Return whether two curves coincide on the page. Only the points that both curves have are
- * compared, because one run may be shorter than the other. */
+/* Return 1 if two curves look equal on the page, otherwise 0. If one curve has more points than the
+ * other, its additional points are not compared. */
 static int coincide(const report_series *a, const report_series *b)
 {
     size_t n = a->count < b->count ? a->count : b->count, numbers = 0;
@@ -449,8 +446,8 @@ static int coincide(const report_series *a, const report_series *b)
     return numbers > 0;
 }
 
-/* If the curve of a run coincides with that of an earlier run, and so hides it, write a sentence
- * that names both runs. Do this for all runs. */
+/* For each run whose curve looks equal to that of an earlier run, and therefore hides it, write a
+ * sentence that names both runs. */
 static void put_coinciding(FILE *page, const report *r, const report_figure *g)
 {
     for (size_t i = 1; i < r->count; i++) {

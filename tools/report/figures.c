@@ -1,7 +1,6 @@
-/* figures.c: writes the sections of a page that have figures. The arrays `losses` and `steps`
- * define the figures that show curves of all runs over steps, tokens, time or compute. Each element
- * states what its figure shows, and may have a function that completes the figure. Memory is shown
- * as one table for each run. */
+/* figures.c: writes the sections of a page that contain figures. The figures with curves of all
+ * runs over steps, tokens, time or compute are defined in the arrays `losses` and `steps`. Memory
+ * is printed as a table for each run. */
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -29,20 +28,20 @@ static void add_key(report_figure *g, const char *class, unsigned color, const c
 
 /* ---- smooth lines ---- */
 
-#define LEAST_SMOOTHED 20 /* shorter lines are not smoothed */
-/* a smoothing window extends count / PART points to each side of a point, for a curve of `count`
- * points */
+#define LEAST_SMOOTHED 20 /* minimum number of points of a curve that is smoothed */
+/* The smoothing window of a point extends over 1 / PART of the points of the curve on each side of
+ * the point, but at least over LEAST_SIDE points. */
 #define PART 12
 #define LEAST_SIDE 3
-/* Near an end of the curve, one side of a smoothing window has fewer points than usual. To make up
- * for this, the other side may have up to END_SIDES times as many points as usual. */
+/* Near an end of the curve, the smoothing window has fewer points on one side. In exchange, it can
+ * have up to END_SIDES times as many points as usual on the other side. */
 #define END_SIDES 5
 
-/* Fit a straight line to points first ... last, and return the line's value at point `at` (LOESS of
- * degree 1, Cleveland 1979). The farther a point is from `at`, the smaller its weight (tricube
- * function). If `rest` is 0, the line is fitted to the values y. If `rest` is 1, the line is fitted
- * to the residuals y - low, where `low` is the result of the first fit. The value at point `at` is
- * subtracted before the fit and added to the result afterwards, so that rounding cannot change a
+/* Fit a straight line to the points p[first] to p[last], and return the value of the line at p[at]
+ * (LOESS of degree 1, Cleveland 1979). The farther a point is from p[at], the smaller is its weight
+ * (tricube function). If `rest` is 0, the line is fitted to the values y. If `rest` is 1, it is
+ * fitted to the residuals y - low, where `low` contains the result of the first fit. The value at
+ * p[at] is subtracted before the fit and added to the result, so that rounding cannot change a
  * constant curve. */
 static double fit(const report_point *p, size_t first, size_t last, size_t at, int rest)
 {
@@ -62,24 +61,24 @@ static double fit(const report_point *p, size_t first, size_t last, size_t at, i
     return own + (spread > 1e-9 * w0 * w2 ? (w2 * d0 - w1 * d1) / spread : d0 / w0);
 }
 
-/* minimum Durbin-Watson statistic of points that count as a straight line plus noise (see
- * is_straight) */
+/* minimum Durbin-Watson statistic of points that count as a straight line plus noise
+ * (is_straight) */
 #define NOISE 1.5
 
-/* Return whether the first `count` points of a curve are a straight line plus noise. To test this,
- * fit a line and compute the Durbin-Watson statistic of the residuals. It is about 2 if the
- * residuals are independent, and near 0 if the points follow a curve. */
+/* Return 1 if the first `count` points of a curve are a straight line plus noise, otherwise 0. The
+ * test fits a line and computes the Durbin-Watson statistic of the residuals, which is about 2 if
+ * they are independent, and near 0 if the points follow a curve. */
 static int is_straight(const report_point *p, size_t count)
 {
     double changes, squares = report_residuals(&p->y, sizeof *p / sizeof p->y, count, &changes);
     return changes >= NOISE * squares;
 }
 
-/* Smooth each point with `fit`, using a window of `side` points on each side. Near an end of the
- * curve, the window has fewer points towards that end and more points on the other side. Otherwise
- * the smooth curve would follow the noise of the few points at the end. The window of the last
- * point has END_SIDES * side points. The window of the first point has `begin` points, which may be
- * more or fewer than `side`. */
+/* Smooth each point of a curve with `fit`, over a window of `side` points on each side. Near an end
+ * of the curve, the window has fewer points on the side of that end and more points on the other
+ * side, because the smooth curve would otherwise follow the noise of the few points at the end. The
+ * window of the last point has END_SIDES * side points, and the window of the first point has
+ * `begin` points. */
 static void fit_all(report_point *p, size_t count, size_t side, size_t begin, int rest)
 {
     const size_t end = END_SIDES * side;
@@ -95,14 +94,14 @@ static void fit_all(report_point *p, size_t count, size_t side, size_t begin, in
     }
 }
 
-/* Set each to[i].y to the smoothed value of from[i].y. Straight lines stay straight, and NAN stays
- * NAN.
+/* Set each to[i].y to the smoothed value of from[i].y. Straight lines stay straight, and NaN stays
+ * NaN.
  *
- * A single fit would flatten the bend of a loss curve. To restore the bend, the residuals of the
- * first fit are smoothed, too, and added to its result (Tukey's twicing). Next to a jump, a fitted
- * line can overshoot, so results are clamped to the range of from[].y. The beginning of a loss
- * curve may be so steep that a long window would flatten it. Therefore `begin`, the length of the
- * first point's window, is reduced until the curve is straight over that length. */
+ * A single fit would flatten the bend of a loss curve. Therefore, the residuals of the first fit
+ * are also smoothed, and added to its result (Tukey's twicing). Results are clamped to the range of
+ * the values from[i].y, because a fitted line can overshoot next to a jump. A long window would
+ * also flatten the steep beginning of a loss curve. Therefore, the window of the first point is
+ * shortened to a length over which the curve is straight. */
 static void smooth(report_point *to, const report_point *from, size_t count)
 {
     size_t side = count / PART > LEAST_SIDE ? count / PART : LEAST_SIDE, begin = END_SIDES * side;
@@ -122,19 +121,19 @@ static void smooth(report_point *to, const report_point *from, size_t count)
 
 /* ---- curves of all runs ---- */
 
-/* Value of report_figure.x if the x axis shows compute, in PF-days. All other values of
- * report_figure.x are columns of the log. The log has no column for compute, because compute
- * depends on the size of the model. */
+/* Value of report_figure.x for an x axis that shows compute, in PF-days. All other values are
+ * columns of the log. Compute is not in the log, because it depends on the size of the model. */
 #define COMPUTE REPORT_COLUMNS
 
-/* Return the value of a row on the x axis: completed steps, tokens, seconds, or PF-days. */
+/* Return the position of a row of the log on the x axis: the number of completed steps, tokens,
+ * seconds or PF-days, as chosen by x (report_figure.x). */
 static double x_of(const report_run *run, const report_row *row, int x)
 {
     if (x == COMPUTE) return sgt_pf_days(run->parameters, 1) * row->v[REPORT_TOKENS];
     return row->v[x] + (x == REPORT_STEP);
 }
 
-/* Set the label, the number format and the end of the x axis, which ends where the longest run
+/* Set the label, the number format and the end of the x axis. It ends where the longest run
  * ends. */
 static void set_x_axis(report_figure *g, const report *r)
 {
@@ -151,15 +150,15 @@ static void set_x_axis(report_figure *g, const report *r)
         g->x_end = fmax(g->x_end, x_of(&r->runs[i], &r->runs[i].last, g->x));
 }
 
-/* Return y as it is plotted: unchanged, or as its decimal logarithm if the y axis is
- * logarithmic. */
+/* Return the value that is plotted for y: its decimal logarithm if the y axis is logarithmic,
+ * otherwise y itself. */
 static double y_of(const report_figure *g, double y)
 {
     if (g->y_words.number != REPORT_LOG) return y;
     return y > 0 ? log10(y) : (double)NAN;
 }
 
-/* Add a column of a run as a curve. */
+/* Add the curve of a run in a column of the log to the figure, and return its points. */
 static report_point *add_curve(report_figure *g, const report *r, size_t run, report_kind kind,
                                int column)
 {
@@ -178,8 +177,9 @@ static report_point *add_curve(report_figure *g, const report *r, size_t run, re
     return p;
 }
 
-/* Add the curves of all runs to a figure. For a noisy column, a curve is drawn as a faint line with
- * a band and, if it has enough points, a smooth line on top. */
+/* Add the curves of all runs to a figure. If the column is noisy and a curve has enough points, the
+ * curve becomes a faint line, with a smooth line in front of it. A band shows the lowest and the
+ * highest values. */
 static void add_curves(report_figure *g, const report *r)
 {
     for (size_t i = 0; i < r->count; i++) {
@@ -193,8 +193,8 @@ static void add_curves(report_figure *g, const report *r)
     }
 }
 
-/* Append to the caption how many steps a point combines, for example: "Each point is the mean of 12
- * steps, and the shaded band shows the lowest and highest of them." */
+/* Append a sentence to the caption that says how many steps a point combines, such as "Each point
+ * is the mean of 12 steps, and the shaded band shows the lowest and highest of them." */
 static void explain_bins(report_figure *g, const report *r)
 {
     uint64_t most = 0;
@@ -213,13 +213,13 @@ static void explain_bins(report_figure *g, const report *r)
 
 /* ---- losses ---- */
 
-/* Upper limit of the y axis of losses, as a multiple of the highest initial loss of all runs.
- * Usually only a diverged run has a loss above this limit. If no loss reaches the limit, the axis
- * ends at the highest loss. */
+/* Upper limit of the y axis in figures of losses, as a multiple of the highest initial loss of all
+ * runs. Usually, only a run that has diverged has losses above it. If no loss is above the limit,
+ * the axis ends at the highest loss. */
 #define MOST_RISE 1.5
 
-/* Set the upper limit of the y axis of losses, at which curves are clipped. Without a limit, a
- * single diverged run would squeeze all other curves into the bottom of the chart. Return the
+/* Set the upper limit of the y axis, at which the curves of losses are clipped, because a single
+ * diverged run would otherwise squeeze all other curves into the bottom of the chart. Return the
  * number of points above the limit. */
 static size_t limit_losses(report_figure *g, const report *r)
 {
@@ -233,15 +233,15 @@ static size_t limit_losses(report_figure *g, const report *r)
     return above;
 }
 
-/* Complete a figure of losses: add the curves of the validation losses. The large figure also gets
- * a legend and a caption, which apply to all figures of losses. */
+/* Complete a figure of losses: add the curves of the validation losses and, in the large figure,
+ * the legend and the caption, which apply to all figures of losses. */
 static void complete_loss(report_figure *g, const report *r)
 {
     size_t above = limit_losses(g, r);
     for (size_t i = 0; i < r->count; i++) add_curve(g, r, i, REPORT_MARKS, REPORT_VAL);
     if (g->size != REPORT_LARGE) return;
-    /* Highest number of evaluations that a dot combines, over all runs; a dot shows their mean. 0
-     * if no run has been evaluated. */
+    /* highest number of evaluations of which a dot shows the mean, in all runs; 0 if no run was
+     * evaluated */
     uint64_t most = 0;
     for (size_t i = 0; i < r->count; i++)
         if (r->runs[i].evaluations.steps > most) most = r->runs[i].evaluations.steps;
@@ -275,8 +275,9 @@ static const report_figure losses[] = {
      .caption = "Lower is better. A PF-day is 10\u00b9\u2075 operations a second for a day. "
                 "Training takes 6 operations per parameter and token."}};
 
-/* Return whether to draw the figure of loss over compute, which compares models of different sizes.
- * This requires several runs, and the compute of every run must be known. */
+/* Return 1 if the figure of loss over compute, which compares models of different sizes, must be
+ * drawn; otherwise 0. It is drawn if there are several runs and the compute of all runs is
+ * known. */
 static int has_compute(const report *r)
 {
     for (size_t i = 0; i < r->count; i++)
@@ -286,7 +287,7 @@ static int has_compute(const report *r)
 
 /* ---- steps ---- */
 
-/* Add a dashed horizontal line at height y that extends from x = 0 to x = `end`. */
+/* Add a dashed horizontal line at the value y, from x = 0 to x = `end`. */
 static void add_limit(report_figure *g, double y, double end, unsigned color, const char *name)
 {
     report_point *p = report_add_series(g, REPORT_LIMIT, color, name, 2);
@@ -294,8 +295,8 @@ static void add_limit(report_figure *g, double y, double end, unsigned color, co
     p[1] = (report_point){.x = end, .y = y};
 }
 
-/* Return the norm to which gradients are clipped in all runs. Return NAN if this norm differs
- * between runs, or if it is unknown for a run. */
+/* Return the norm to which all runs clip gradients, or NaN if the runs clip to different norms, or
+ * if the norm of a run is unknown. */
 static double clip_of(const report *r)
 {
     double clip = NAN;
@@ -334,8 +335,8 @@ static void complete_norm(report_figure *g, const report *r)
     if (clip > 0) add_key(g, "limit", REPORT_RUNS, name);
 }
 
-/* Complete the figure about waiting for the loader: divide the waiting time of each point by the
- * duration of its steps. The result is the share of the time that a faster loader could save. */
+/* Complete the figure about waiting for the loader: divide the waiting time at each point by the
+ * time of the steps, which gives the fraction of the time that a faster loader could save. */
 static void complete_wait(report_figure *g, const report *r)
 {
     double most = 0;
@@ -351,8 +352,9 @@ static void complete_wait(report_figure *g, const report *r)
                 most);
 }
 
-/* Complete the figure of peak memory: add the estimate of each run as a dashed line. Peak memory in
- * the log is that of the device's own memory or, if the device has none, of the process. */
+/* Complete the figure of peak memory: add the estimate for each run as a dashed line. The log
+ * contains the peak memory of the device or, if the device has no memory of its own, of the
+ * process. */
 static void complete_peak(report_figure *g, const report *r)
 {
     double estimated = 0;
@@ -417,7 +419,7 @@ static const report_figure steps[] = {
      .y_label = "",
      .y_words = {"", REPORT_BYTES, ""}}};
 
-/* Write a section with `count` figures, which are defined by the elements of `rows`. */
+/* Write a section with the `count` figures that are defined in rows[]. */
 static void put_curves(FILE *page, const report *r, const char *id, const char *title,
                        const report_figure *rows, size_t count)
 {
@@ -434,8 +436,8 @@ static void put_curves(FILE *page, const report *r, const char *id, const char *
 
 /* ---- the tables of memory ---- */
 
-/* Write a table cell that shows a number of bytes, or a dash if `bytes` is negative, which means
- * unknown. */
+/* Write a table cell with a number of bytes, or with a dash if `bytes` is negative, which stands
+ * for an unknown number. */
 static void put_bytes(FILE *page, double bytes)
 {
     char text[32];
@@ -443,8 +445,8 @@ static void put_bytes(FILE *page, double bytes)
                     bytes >= 0 ? report_format(text, sizeof text, REPORT_BYTES, bytes) : NULL);
 }
 
-/* Write a card with the table of a run's memory. If the page has several runs, the card also shows
- * the run's name. */
+/* Write a card (a box on the page) with the table of a run's memory. If the page has several runs,
+ * the card also has the name of the run. */
 static void put_memory_table(FILE *page, const report *r, const report_run *run)
 {
     static const char *const titles[] = {"Kind", "Peak use", "Estimate"};

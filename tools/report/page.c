@@ -1,6 +1,6 @@
 /* page.c: writes the page, which consists of a head, headline numbers, advice, tables of runs and
- * options, and sections of figures. The page is a single file, and its Content-Security-Policy
- * forbids loading any other file. The caller must check the stream for write errors with ferror. */
+ * options, and sections with figures. The page is a single file, and its Content-Security-Policy
+ * forbids browsers to load other files. The caller must check the stream for errors with ferror. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -104,14 +104,14 @@ void report_begin_section(FILE *page, const char *class, const char *id, const c
 
 /* ---- headline numbers ---- */
 
-/* If the standard error (noise) of a loss is less than this, the loss is shown with four decimals
- * and without its noise. */
+/* Minimum standard error (noise) of a loss that is printed. A loss with a smaller noise is printed
+ * with four decimals and without its noise. */
 #define LEAST_NOISE 5e-5
 
-/* Format a loss. Its number of decimals depends on its noise (standard error): one more than the
- * position of the noise's first nonzero digit, but at least one and at most four. For example, if
- * the noise is 0.02, whose first nonzero digit is the second decimal, the loss gets three decimals.
- * If the noise is unknown or less than LEAST_NOISE, the loss gets four. */
+/* Write a loss to the n bytes at `buf`, and return `buf`. The number of decimals depends on the
+ * standard error (noise) of the loss: it is one more than the position of the first nonzero decimal
+ * of the noise, but at least one and at most four. For example, a loss with a noise of 0.02 gets
+ * three decimals. If the noise is unknown or less than LEAST_NOISE, the loss gets four decimals. */
 static char *format_loss(char *buf, size_t n, double loss, double noise)
 {
     int digits = noise >= LEAST_NOISE ? 1 - (int)floor(log10(noise)) : 4;
@@ -124,7 +124,8 @@ static char *format_steps_done(char *buf, size_t n, const report_run *run)
     return sgt_format_count(buf, n, isnan(run->steps) ? 0 : (uint64_t)run->steps);
 }
 
-/* Write the number of steps that the run has done and, if known, the total number of steps. */
+/* Write the number of steps that the run has completed and, if it is known, the number of all
+ * steps. */
 static void put_steps(FILE *page, const report_run *run)
 {
     char done[32], all[32];
@@ -154,8 +155,8 @@ static void put_mean(FILE *page, const report_run *run)
     fputs("; lower is better", page);
 }
 
-/* Write the small print below the last validation loss: the loss's noise (standard error) and, if
- * an earlier validation loss was lower, the lowest validation loss and its step. */
+/* Write the small print below the last validation loss: its standard error (noise) and, if an
+ * earlier validation loss was lower, the lowest validation loss and its step. */
 static void put_lowest(FILE *page, const report_run *run)
 {
     char step[48];
@@ -166,22 +167,20 @@ static void put_lowest(FILE *page, const report_run *run)
     else fputs("lower is better", page);
 }
 
-/* Describes a headline number of a run, whose value is a double in report_run. */
+/* a headline number of a run, whose value is a double in report_run */
 typedef struct headline {
     const char *name;
-    /* Byte offsets of two members of report_run: `at` is the offset of the headline number, and
-     * `noise` the offset of its standard error. `noise` is 0 if the headline number is not a
-     * loss. */
+    /* at: byte offset in report_run of the headline number. noise: byte offset in report_run of its
+     * standard error, or 0 if the headline number is not a loss. */
     size_t at, noise;
     report_number number;
-    /* which value is shown in bold if the page has several runs: -1 for the lowest, 1 for the
-     * highest, 0 for none */
+    /* the value of all runs that is printed in bold: the lowest if `best` is -1, the highest if it
+     * is 1, none if it is 0 */
     int best;
-    /* 1 if the number is omitted from the page when no run has a value for it; 0 if a dash is shown
-     * instead */
+    /* 1 to omit the number from the page if no run has a value for it; 0 to print a dash instead */
     int left_out;
-    /* small print below the number: either the constant text `more`, or what the function
-     * `put_more` writes */
+    /* small print below the number: the text `more` or, if that is NULL, what the function
+     * `put_more` writes; both NULL if there is none */
     const char *more;
     void (*put_more)(FILE *page, const report_run *run);
 } headline;
@@ -200,15 +199,15 @@ static const headline headlines[] = {
 #undef AT
 enum { HEADLINES = sizeof headlines / sizeof *headlines };
 
-/* Return the double at byte offset `at` in *run. If `at` is 0, which means that there is no such
- * number, return NAN. */
+/* Return the double at the byte offset `at` in *run, or NaN if `at` is 0, which stands for a number
+ * that does not exist. */
 static double number_at(const report_run *run, size_t at)
 {
     return at ? *(const double *)(const void *)((const char *)run + at) : (double)NAN;
 }
 
-/* Format a headline number of a run to `buf` and return `buf`, or return NULL if the number is
- * unknown. */
+/* Write a headline number of a run to the n bytes at `buf` and return `buf`, or return NULL if the
+ * number is unknown. */
 static char *format_headline(char *buf, size_t n, const headline *h, const report_run *run)
 {
     double x = number_at(run, h->at);
@@ -224,7 +223,7 @@ static int is_shown(const report *r, const headline *h)
     return any;
 }
 
-/* Write the headline numbers of the run, for a page that has only one run. */
+/* Write the headline numbers of the only run of a page. */
 static void put_strip(FILE *page, const report *r)
 {
     const report_run *run = &r->runs[0];
@@ -243,8 +242,8 @@ static void put_strip(FILE *page, const report *r)
     fputs("</dl>\n", page);
 }
 
-/* Return the best value of a headline number over all runs. Return NAN if no value is known, or if
- * neither high nor low values count as better. */
+/* Return the best value of a headline number of all runs, or NaN if no value is known, or if
+ * neither high nor low values are better (headline.best is 0). */
 static double best_of(const report *r, const headline *h)
 {
     double best = NAN;
@@ -255,16 +254,16 @@ static double best_of(const report *r, const headline *h)
     return best;
 }
 
-/* Return whether two runs have the same value of the option `name`, or both have no value. */
+/* Return 1 if the option `name` has the same value in two runs, or is in neither; otherwise 0. */
 static int have_same(const report_run *a, const report_run *b, const char *name)
 {
     const json_t *x = json_object_get(a->options, name), *y = json_object_get(b->options, name);
     return x == y || json_equal(x, y);
 }
 
-/* Return whether two runs were trained and evaluated on the same data, as far as this is known.
- * Compare the hashes of the training data in their checkpoints or, if a hash is missing, the paths.
- * Compare the validation data by path. */
+/* Return 1 if two runs were trained and evaluated on the same data, as far as this is known;
+ * otherwise 0. The training data are compared by their hashes in the checkpoints or, if a hash is
+ * missing, by their paths. The validation data are compared by their paths. */
 static int have_same_data(const report_run *a, const report_run *b)
 {
     int hashes = a->data_hash && b->data_hash;
@@ -290,7 +289,7 @@ static void put_run_row(FILE *page, const report *r, size_t i, const headline *c
     fputs("</tr>\n", page);
 }
 
-/* Write a table with the headline numbers of all runs, for a page that has several. */
+/* Write the table with the headline numbers of all runs, for a page with several runs. */
 static void put_runs(FILE *page, const report *r)
 {
     const char *titles[2 + HEADLINES] = {"Run", "Steps"};
@@ -320,9 +319,9 @@ static void put_runs(FILE *page, const report *r)
 
 /* ---- facts about a run ----
  *
- * Each of these functions writes nothing if its fact is unknown. */
+ * Each of these functions writes a fact about a run, or nothing if the fact is unknown. */
 
-#define RESUMES 4 /* maximum number of resumes shown */
+#define RESUMES 4 /* maximum number of resumes that are printed */
 
 static void put_model(FILE *page, const report_run *run)
 {
@@ -345,8 +344,8 @@ static void put_data(FILE *page, const report_run *run)
                 data ? "\u00b7 " : "", (unsigned long long)run->data_hash >> 32);
 }
 
-/* Write a sentence as HTML. Names of options in the sentence, such as --lr, are marked up as code,
- * so that browsers break no line at their dashes. */
+/* Write a sentence as HTML. The names of options in it, such as --lr, are marked up as code, so
+ * that browsers do not break lines at their dashes. */
 static void put_sentence(FILE *page, const char *text)
 {
     for (const char *at; (at = strstr(text, "--"));) {
@@ -360,8 +359,8 @@ static void put_sentence(FILE *page, const char *text)
     report_put(page, "%s", text);
 }
 
-/* Return the string in field `name` of run->starts[i], or "" if there is no such string. The array
- * `starts` has one element for each time that the run was started or resumed. */
+/* Return the string in the member `name` of element i of run->starts, or "" if there is no such
+ * string. Element i describes the i-th time that the run was started or resumed, counted from 0. */
 static const char *of_start(const report_run *run, size_t i, const char *name)
 {
     const char *text = json_string_value(json_object_get(json_array_get(run->starts, i), name));
@@ -381,8 +380,8 @@ static void put_host(FILE *page, const report_run *run)
     fputs("</small>", page);
 }
 
-/* Write the time at which the run was started or resumed for the i-th time, counted from 0.
- * "2026-11-23T14:59:01Z" is written as "2026-11-23 14:59 UTC". */
+/* Write the time at which the run was started or resumed for the i-th time, counted from 0, for
+ * example as "2026-11-23 14:59 UTC". */
 static void put_time(FILE *page, const report_run *run, size_t i)
 {
     const char *time = of_start(run, i, "time");
@@ -393,7 +392,7 @@ static void put_time(FILE *page, const report_run *run, size_t i)
 
 static void put_begun(FILE *page, const report_run *run) { put_time(page, run, 0); }
 
-/* Write the command line with which the run was started or resumed for the i-th time, counted from
+/* Write the command line by which the run was started or resumed for the i-th time, counted from
  * 0. */
 static void put_words(FILE *page, const report_run *run, size_t i)
 {
@@ -407,8 +406,8 @@ static void put_words(FILE *page, const report_run *run, size_t i)
 
 static void put_command(FILE *page, const report_run *run) { put_words(page, run, 0); }
 
-/* Write the last RESUMES times that the run was resumed. For each, write the time, the step after
- * which the run continued, and the command line. */
+/* Write a line for each of the last RESUMES resumes of the run, with the time, the step after which
+ * the run continued, and the command line. */
 static void put_resumes(FILE *page, const report_run *run)
 {
     size_t n = json_array_size(run->starts), first = n > RESUMES ? n - RESUMES : 1;
@@ -423,8 +422,8 @@ static void put_resumes(FILE *page, const report_run *run)
     }
 }
 
-/* Write the text sample that the run's model has generated, with invalid UTF-8 replaced with
- * U+FFFD. If there is no sample, write the reason, or nothing with --no-sample. */
+/* Write the text that the model of the run has generated, with invalid UTF-8 replaced with U+FFFD.
+ * If there is no such text, write the reason, or nothing with --no-sample. */
 static void put_sample(FILE *page, const report_run *run)
 {
     const char *text = run->sample ? run->sample + strspn(run->sample, " ") : "";
@@ -450,7 +449,7 @@ static const struct {
              {"Sample", put_sample}};
 enum { FACTS = sizeof facts / sizeof *facts };
 
-/* Write a list of all facts about a run that are known. */
+/* Write a list of all known facts about a run. */
 static void put_about(FILE *page, const report_run *run)
 {
     fputs("<dl class=\"about\">\n", page);
@@ -467,7 +466,7 @@ static void put_about(FILE *page, const report_run *run)
     fputs("</dl>\n", page);
 }
 
-/* Write a section with the known facts about each run, for a page that has several runs. */
+/* Write a section with the known facts about each run, for a page with several runs. */
 static void put_origins(FILE *page, const report *r)
 {
     report_begin_section(page, "cards", "origins", "Facts about each run");
@@ -482,11 +481,10 @@ static void put_origins(FILE *page, const report *r)
 
 /* ---- notes and advice ---- */
 
-/* number of seconds after which the page reloads itself if one of its runs is still training */
+/* time in seconds after which the page reloads itself if a run is still training */
 #define RELOAD 30
 
-/* Write a list item that consists of a sentence about a run. If `grave` is 1, the item is shown in
- * red. */
+/* Write a list item that consists of a sentence about a run, in red if `grave` is 1. */
 static void put_item(FILE *page, const report *r, size_t run, int grave, const char *fmt, ...)
     SGT_PRINTF(5, 6);
 static void put_item(FILE *page, const report *r, size_t run, int grave, const char *fmt, ...)
@@ -521,8 +519,8 @@ static void put_advice(FILE *page, const report *r, size_t steps)
     fputs("</ul>\n</section>\n", page);
 }
 
-/* Write notes about the logs of all runs: logs without steps, lines that were replaced, damaged or
- * incomplete lines, and runs that seem to be still training. */
+/* Write notes about the logs of all runs: about logs without steps, about replaced, damaged and
+ * incomplete lines, and about runs that seem to be still training. */
 static void put_notes(FILE *page, const report *r)
 {
     fputs("<ul class=\"notes\">\n", page);
@@ -549,8 +547,8 @@ static void put_notes(FILE *page, const report *r)
 
 /* ---- options ---- */
 
-/* Return the value of an option in options.json as text, or NULL if options.json does not have the
- * option. The caller frees the text. */
+/* Return the value of an option in options.json as a string, which the caller frees, or NULL if the
+ * option is not in options.json. */
 static char *format_option(const report_run *run, const char *name)
 {
     const json_t *v = json_object_get(run->options, name);
@@ -582,9 +580,9 @@ static void put_option(FILE *page, const report *r, const char *name)
     fputs("</tr>\n", page);
 }
 
-/* Write a table with one row per option, in the order of options.json. If the page has several
- * runs, the table has only the options whose values differ between runs if `differing` is 1, or
- * only those with equal values if `differing` is 0. */
+/* Write a table with a row for each option, in the order of options.json. If the page has several
+ * runs, the table contains only the options whose values differ between the runs if `differing` is
+ * 1, or only those with the same value in all runs if `differing` is 0. */
 static void put_option_table(FILE *page, const report *r, const char *caption, int differing)
 {
     const char *titles[1 + REPORT_RUNS] = {"Option", "Value"}, *name;

@@ -1,6 +1,6 @@
-/* run.c: reads the folder of a run, whatever its state: the run may still be training, it may have
- * been killed or resumed, or the disk may have been full. log.jsonl is read once, and gives curves
- * of a few hundred points, the headline numbers and the advice. */
+/* run.c: reads the folder of a training run, and computes curves of a few hundred points, the
+ * headline numbers and the advice from its log.jsonl. The run can be in any state: it may still be
+ * training, may have been killed or resumed, or may have filled the disk. */
 #include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
@@ -39,9 +39,9 @@ static int check_folder(const char *path, sgt_error *err)
  *
  * Lines that are not a complete entry for a step are counted and skipped. */
 
-#define MOST_STEP 1e15 /* highest step number accepted; a double represents it exactly */
-/* maximum absolute value of a number in the log. Larger numbers are read as NAN, because no chart
- * could be scaled to them */
+#define MOST_STEP 1e15 /* highest valid step number; a double represents all of them exactly */
+/* Maximum absolute value of a number in the log. Larger numbers are read as NaN, because a chart
+ * cannot be scaled to them. */
 #define MOST_VALUE 1e100
 
 static const char *const names[REPORT_COLUMNS] = {[REPORT_STEP] = "step",
@@ -68,8 +68,8 @@ static double read_number(const json_t *line, const char *name)
 
 static int is_evaluated(const report_row *row) { return !isnan(row->v[REPORT_VAL]); }
 
-/* Append a row to the log. First remove all rows for this step or later steps: if there are any,
- * the run was resumed from an earlier checkpoint and has repeated the steps from this one on. */
+/* Append a row to the log. First remove all rows for the same step and for later steps. If there
+ * are such rows, the run was resumed from an earlier checkpoint and has repeated these steps. */
 static void append_row(report_log *l, const report_row *row)
 {
     while (l->count && l->rows[l->count - 1].v[REPORT_STEP] >= row->v[REPORT_STEP]) {
@@ -81,7 +81,7 @@ static void append_row(report_log *l, const report_row *row)
     l->rows[l->count++] = *row;
 }
 
-/* Append a row to the log of `run`, with the values in one line of log.jsonl. */
+/* Append the values in a line of log.jsonl to the log of `run`, which is a report_run. */
 static void add_row(void *run, json_t *line)
 {
     report_run *r = run;
@@ -103,8 +103,8 @@ static void add_start(void *run, json_t *line)
     if (json_is_object(line) && json_array_append(r->starts, line) < 0) sgt_no_memory();
 }
 
-/* Return the element of r->memory for the kind of memory named `name`. If there is no such element,
- * add one; if r->memory is full, return NULL. */
+/* Return the element of r->memory for the kind of memory with this name. If there is none, add it.
+ * Return NULL if r->memory is full. */
 static report_memory *find_kind(report_run *r, const char *name)
 {
     report_memory *m = r->memory, *end = m + r->memory_count;
@@ -117,8 +117,8 @@ static report_memory *find_kind(report_run *r, const char *name)
     return m;
 }
 
-/* Process one line of memory.jsonl, which states how many bytes of each kind of memory were in use
- * at one point of a step. For each kind, keep the highest value of all lines. */
+/* Process a line of memory.jsonl, which contains the number of bytes in use at a point of a step
+ * for each kind of memory. For each kind, keep the highest number of all lines. */
 static void add_memory(void *run, json_t *line)
 {
     const char *kind;
@@ -160,9 +160,9 @@ static void read_checkpoint(report_run *r)
         r->parameters = sgt_model_parameters(&m);
 }
 
-/* Memory in bytes that this process uses before it reads the first run. Estimates of a run's memory
- * use this number for the memory of sgt-train's program itself. It is measured so early because the
- * data that sgt-report reads must not count. */
+/* Memory in bytes that this process uses before it reads the first run. Estimates of the memory of
+ * a run use this number for the memory of the program sgt-train itself. It is measured before any
+ * run is read, because the data of sgt-report must not count. */
 static uint64_t program;
 
 static void estimate_memory(report_run *r, const sgt_notice *notice)
@@ -189,17 +189,17 @@ static void estimate_memory(report_run *r, const sgt_notice *notice)
 
 /* ---- curves ----
  *
- * Each point of a curve is the mean of consecutive steps, so a curve has far fewer points than a
- * long run has steps. A point also has the lowest and highest value of its steps, so that a short
- * spike remains visible. */
+ * Each point of a curve is the mean of a bin, a group of consecutive steps, so that the curve of a
+ * long run has few points. A point also has the lowest and the highest value in its bin, so that a
+ * short spike remains visible. */
 
 #define MOST_BINS 240 /* maximum number of points of a curve */
 #define MOST_DOTS 60  /* maximum number of points of a curve that has a dot at each point */
 
-/* Add a row of the log to a bin. Column `skipped` of the log is a running total, but the bin must
- * count only the updates skipped in its own rows. Therefore the difference between this row's total
- * and *skipped, the total of the previous row, is added to the bin. Afterwards *skipped is set to
- * this row's total. */
+/* Add a row of the log to a bin, a group of consecutive rows. skipped: number of skipped updates up
+ * to the previous row. The log contains the number up to each row, but a bin counts only the
+ * updates skipped in its own rows, so the difference is added to the bin, and *skipped is set to
+ * the number up to this row. */
 static void add_to_bin(report_bin *bin, const report_row *row, double *skipped)
 {
     for (size_t c = 0; c < REPORT_COLUMNS; c++) {
@@ -216,8 +216,8 @@ static void add_to_bin(report_bin *bin, const report_row *row, double *skipped)
     }
 }
 
-/* Divide the rows of the log evenly among at most `most` bins. If `evaluated` is 1, use only rows
- * with a validation loss; otherwise, use all rows. */
+/* Divide the rows of the log into bins (groups of consecutive rows) of equal size, at most `most`
+ * of them. If `evaluated` is 1, use only the rows with a validation loss, otherwise all rows. */
 static void make_bins(report_bins *b, const report_log *l, int evaluated, size_t most)
 {
     size_t rows = 0, done = 0;
@@ -233,7 +233,7 @@ static void make_bins(report_bins *b, const report_log *l, int evaluated, size_t
             add_to_bin(&b->at[done++ / b->steps], &l->rows[i], &skipped);
     for (report_bin *bin = b->at; bin < b->at + b->count; bin++)
         for (size_t c = 0; c < REPORT_COLUMNS; c++) {
-            bin->mean.v[c] /= (double)bin->n[c]; /* without numbers, 0 / 0 is NAN */
+            bin->mean.v[c] /= (double)bin->n[c]; /* NaN (0 / 0) if no row has a value */
             if (!bin->n[c]) bin->low.v[c] = bin->high.v[c] = (double)NAN;
         }
 }
@@ -241,23 +241,23 @@ static void make_bins(report_bins *b, const report_log *l, int evaluated, size_t
 /* ---- headline numbers ---- */
 
 /* Minimum number of steps over which the final loss is averaged. The final loss is the mean over
- * the last 1 % of the steps or over the last FINAL steps, whichever are more. If the run has fewer
- * than FINAL steps, it is the mean over all steps. */
+ * the last 1 % of the steps, but at least over the last FINAL steps, or over all steps of a shorter
+ * run. */
 #define FINAL 20
 
-/* Values that are accumulated while the rows of the log are processed in order. */
+/* values that are accumulated while the rows of the log are processed in order */
 typedef struct totals {
-    /* Sums over all steps. `wait` is the time spent waiting for data, in milliseconds. `flops` is
-     * the sum of MFU times step time, and `mfu_time` the sum of step times in milliseconds, both
-     * only over the steps whose MFU is known. The mean MFU is flops / mfu_time. */
+    /* Sums over all steps. wait: time in milliseconds that steps waited for data. flops: MFU times
+     * the time of the step. mfu_time: time of the step in milliseconds. The last two are sums over
+     * only the steps whose MFU is known, so that the mean MFU is flops / mfu_time. */
     double wait, flops, mfu_time;
-    /* `later` is the number of evaluations after the one with the run's lowest validation loss.
-     * `least_later` is the lowest validation loss among these later evaluations. */
+    /* later: number of evaluations after the evaluation with the lowest validation loss of the run.
+     * least_later: lowest validation loss in these later evaluations. */
     size_t later;
     double least_later;
     sgt_diagnosis diagnosis;
-    double skipped; /* total number of skipped updates up to the previous row */
-    size_t val_end; /* 1 plus the index of the last row that has an evaluation */
+    double skipped; /* number of skipped updates up to the previous row */
+    size_t val_end; /* index of the last row with an evaluation, plus 1 */
 } totals;
 
 static void add_validation(report_run *r, totals *t, const double *v)
@@ -311,10 +311,10 @@ double report_residuals(const double *y, size_t stride, size_t n, double *change
     return squares;
 }
 
-/* Compute the mean loss over the last n of the first `end` rows. Set *loss to this mean, and *noise
- * to its standard error. Return n, which is 1 % of all rows, but at least FINAL and at most `end`.
- * The standard error is computed from the residuals of a fitted line, so that a trend of the loss
- * does not count as noise. */
+/* Set *loss to the mean loss of the last n of the first `end` rows, and *noise to the standard
+ * error of this mean. Return n, which is 1 % of the number of all rows, but not less than FINAL and
+ * not more than `end`. The standard error is computed from the residuals of a fitted line, so that
+ * a trend of the loss does not count as noise. */
 static size_t average_loss(const report_log *l, size_t end, double *loss, double *noise)
 {
     size_t n = (l->count + 99) / 100 > FINAL ? (l->count + 99) / 100 : FINAL;
@@ -330,15 +330,15 @@ static size_t average_loss(const report_log *l, size_t end, double *loss, double
     return n;
 }
 
-/* Compute the headline numbers of the run from the sums in *t. Speed and MFU are averaged over
- * time, not over steps. */
+/* Compute the headline numbers of the run from the sums in *t. The speed and the MFU are averages
+ * over time, not over steps. */
 static void finish_totals(report_run *r, const totals *t)
 {
     const report_log *l = &r->log;
     r->last = l->rows[l->count - 1];
     const double *first = l->rows[0].v, *last = r->last.v;
-    /* Number of tokens that the run processed before the first row of the log. It is computed by
-     * assuming that the first row's step had as many tokens as the second row's step. */
+    /* Number of tokens that the run processed before the first row of the log, if the step of the
+     * first row had as many tokens as the step of the second row. */
     double before = 0;
     if (l->count > 1)
         before = first[REPORT_TOKENS] - (l->rows[1].v[REPORT_TOKENS] - first[REPORT_TOKENS]);
@@ -354,17 +354,17 @@ static void finish_totals(report_run *r, const totals *t)
 
 /* ---- advice ----
  *
- * The advice consists of sgt-train's own diagnosis of the loss curve, and of problems of the run as
- * a whole. */
+ * The advice consists of sgt-train's diagnosis of the loss curve, and of problems of the entire
+ * run. */
 
-/* Thresholds for advice about the loader, which is given if waiting for data takes more than a
- * share WAITING of the training time, and more than AT_LEAST seconds in total. The second threshold
- * is needed because every run waits a little at its start. */
+/* Thresholds for advice about the loader. It is given if waiting for data takes more than the
+ * fraction WAITING of the training time, and more than AT_LEAST seconds, because every run waits a
+ * little at its start. */
 #define WAITING 0.05
 #define AT_LEAST 1
-/* Thresholds for overfitting: a run counts as overfitted if there were at least LATER evaluations
- * after the one with the lowest validation loss, and all of these gave more than WORSE times the
- * lowest loss. A single later evaluation would not show a trend. */
+/* Thresholds for overfitting. A run counts as overfitted if there were at least LATER evaluations
+ * after the evaluation with the lowest validation loss, and the losses of all of them were more
+ * than WORSE times the lowest. (A single later evaluation would not show a trend.) */
 #define WORSE 1.02
 #define LATER 3
 
@@ -379,8 +379,8 @@ static void advise(report_run *r, int grave, const char *fmt, ...)
     va_end(args);
 }
 
-/* Add advice about the learning rate if the rate is unusual. This is checked only for AdamW,
- * because a usual range is not known for other optimizers. */
+/* Add advice about the learning rate if it is unusual. It is checked only for AdamW, because for
+ * other optimizers, the usual range is not known. */
 static void judge_rate(report_run *r)
 {
     const sgt_config *s = &r->settings;
@@ -396,10 +396,10 @@ static void start_diagnosis(totals *t, const sgt_config *s)
     if (s->steps != SGT_DEFAULT_COUNT) t->diagnosis.steps = s->steps;
 }
 
-/* Pass the values v of a log row to the diagnosis of the loss curve. In fp16, training regularly
- * tries a loss scale that is too high: a gradient overflows, the step is skipped, and the scale is
- * lowered. For such a skipped step, pass a gradient norm of 0, because the diagnosis would
- * otherwise report the overflow as a problem. */
+/* Pass the values v of a row of the log to the diagnosis of the loss curve. In fp16, training
+ * regularly tries a loss scale that is too high, so that a gradient overflows and the step is
+ * skipped. For such a step, pass a gradient norm of 0, because the diagnosis would otherwise report
+ * the overflow as a problem. */
 static void diagnose(report_run *r, totals *t, const double *v)
 {
     char line[256];
@@ -411,10 +411,10 @@ static void diagnose(report_run *r, totals *t, const double *v)
         advise(r, t->diagnosis.grave, "%s", line);
 }
 
-/* Add advice about the run as a whole in these cases: the validation loss has risen since its
- * lowest value; the validation loss is far above the training loss of the same steps; or the run
- * spends too much time waiting for the loader. If the standard error of the validation loss is
- * unknown, the standard deviation of the training loss of single steps is used instead. */
+/* Add advice about the entire run in these cases: the validation loss has risen since its lowest
+ * value, or is far above the training loss of the same steps; or the run spends too much time
+ * waiting for the loader. If the standard error of the validation loss is unknown, use the standard
+ * deviation of the training loss of single steps instead. */
 static void judge_whole(report_run *r, const totals *t)
 {
     char line[256];
@@ -437,12 +437,12 @@ static void judge_whole(report_run *r, const totals *t)
 
 /* ---- the text sample ---- */
 
-/* Maximum number of parameters of a model with which a sample is generated. With this many
- * parameters, generating takes two seconds on one core, and 256 MiB of memory. */
+/* Maximum number of parameters of a model with which a text sample is generated. With so many
+ * parameters, this takes two seconds on one CPU core, and 256 MiB of memory. */
 #define MOST_PARAMETERS 64000000
 
-/* Store the message as the reason why there is no sample. Remove a hint in parentheses at the end
- * of the message, because it is about an option that only sgt-sample has. */
+/* Store a message as the reason why there is no text sample. A hint in parentheses at the end of
+ * the message is removed, because it is about an option that only sgt-sample has. */
 static void explain(report_run *r, const char *message)
 {
     snprintf(r->no_sample, sizeof r->no_sample, "%s", message);
@@ -450,8 +450,8 @@ static void explain(report_run *r, const char *message)
     if (hint && hint > r->no_sample && message[strlen(message) - 1] == ')') hint[-1] = 0;
 }
 
-/* Store the generated text up to its first NUL as the run's sample. Replace control characters with
- * spaces. */
+/* Store the generated text, up to its first NUL, as the text sample of the run, with control
+ * characters replaced with spaces. */
 static void keep_sample(report_run *r, const sample_text *t)
 {
     r->sample = strndup(t->n ? t->bytes : "", t->n);
@@ -460,8 +460,8 @@ static void keep_sample(report_run *r, const sample_text *t)
         if ((unsigned char)*c < ' ' || *c == 127) *c = ' ';
 }
 
-/* Generate the sample with sgt-sample's default options, which draw tokens at random. With greedy
- * decoding, a model that has been trained only a little might generate nothing but newlines. */
+/* The options are the defaults of sgt-sample, which draw tokens at random, because greedy decoding
+ * with a model that has been trained only a little may generate nothing but newlines. */
 int report_run_sample(report_run *r, const sgt_stop *stop, sgt_error *err)
 {
     const sgt_option_list none = {.count = 0};
@@ -488,8 +488,8 @@ int report_run_sample(report_run *r, const sgt_stop *stop, sgt_error *err)
 
 /* ---- everything ---- */
 
-/* Time limit in seconds for a run that counts as still training: its log must have grown within
- * this time, or within the time of ten steps if that is longer. */
+/* Maximum time in seconds since the log of a run last grew, if the run counts as still training. It
+ * is the time of ten steps if that is longer. */
 #define LEAST_IDLE 120
 
 /* Compute the numbers, the advice and the curves of a run from the rows of its log. */
@@ -511,9 +511,8 @@ static void digest_log(report_run *r)
         row->v[REPORT_SECONDS] = seconds;
         add_totals(r, &t, row);
         if (is_evaluated(row)) t.val_end = i + 1;
-        /* Replace the row's peak memory with the highest peak so far. A resumed run is a new
-         * process, whose own peak starts low again, but the curve shows the peak of the run as a
-         * whole. */
+        /* Replace the row's peak memory with the highest peak so far, because a resumed run is a
+         * new process, whose own peak starts low again. */
         row->v[REPORT_PEAK] = r->peak;
         if (judged) diagnose(r, &t, row->v);
     }
@@ -521,14 +520,14 @@ static void digest_log(report_run *r)
     make_bins(&r->evaluations, l, 1, MOST_DOTS);
     finish_totals(r, &t);
     judge_whole(r, &t);
-    /* free the rows early, because 10^6 rows take 100 MB and a page may have several runs */
+    /* free the rows now, because 10^6 rows take 100 MB, and a page can have several runs */
     free(l->rows);
     l->rows = NULL;
 }
 
-/* Set r->going to 1 if the run is still training: it has steps left, its log has grown recently,
- * and the process that owns its folder is alive as far as this machine can tell. What counts as
- * recent depends on the duration of a step. */
+/* Set r->going to 1 if the run seems to be still training: if steps are left, its log has grown
+ * recently (LEAST_IDLE), and the process that owns its folder is alive, as far as this machine can
+ * tell. Set r->idle to the time since the log last grew. */
 static void find_going(report_run *r)
 {
     struct stat st;
@@ -537,7 +536,7 @@ static void find_going(report_run *r)
     if (!r->settings_known || r->steps >= (double)r->settings.steps ||
         stat(sgt_path(path, r->path, "log.jsonl"), &st) < 0)
         return;
-    /* use the absolute value, because the log may be written by a machine whose clock is ahead */
+    /* the absolute value, because the machine that writes the log may have a clock that is ahead */
     r->idle = fabs(difftime(time(NULL), st.st_mtime));
     r->going = r->idle < fmax(LEAST_IDLE, r->last.v[REPORT_MS] / 100) &&
                sgt_owner_lives(sgt_path(path, r->path, "owner"), NULL, &why) == 1;

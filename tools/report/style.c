@@ -1,4 +1,4 @@
-/* style.c: the style sheet of the page. It has a light and a dark mode, and uses colours that
+/* style.c: contains the style sheet of the page, for a light and a dark mode, with colours that
  * colour-blind readers can tell apart. */
 #include "tools/report/report.h"
 
@@ -138,8 +138,8 @@ static const char rules[] =
     "}\n"
     "@media print { body { background: none; } figure, .card { break-inside: avoid; } }\n";
 
-/* Write the CSS classes s0, s1, ..., one for each run. There are eight colours, and three line
- * styles for each colour: solid, dashed and dotted. */
+/* Write the CSS classes s0, s1, and so on, one for each run. They combine eight colours with three
+ * line styles: solid, dashed and dotted. */
 static void put_colors(FILE *page)
 {
     static const char *const dashes[] = {"", " stroke-dasharray: 7 3;", " stroke-dasharray: 2 3;"};
