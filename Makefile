@@ -110,10 +110,13 @@ USES_sgt-train := ranks $(USES)
 
 # ---- the CUDA backend, libsgt-cuda.so: machine code for sm_80 and sm_90a, PTX for the rest ----
 NVCC ?= nvcc
-NVCCFLAGS = -std=c++17 -O3 -lineinfo -Xfatbin=-compress-all -I. -Iloader \
+NVCCFLAGS = -std=c++17 -O3 -lineinfo $(NVCC_COMPRESS) -I. -Iloader \
     -Werror all-warnings -Xptxas -v -Xcompiler -fPIC,-pthread \
     -gencode 'arch=compute_80,code=[sm_80,compute_80]' -gencode arch=compute_90a,code=sm_90a -MMD -MP
 HAVE_NVCC := $(if $(SAN),,$(shell command -v $(NVCC) 2> /dev/null))
+# nvcc compresses a quarter smaller since CUDA 12.8.
+NVCC_COMPRESS := $(if $(HAVE_NVCC),$(shell $(NVCC) --help | grep -q compress-mode && echo --compress-mode=size || \
+    echo -Xfatbin=-compress-all))
 CUDA_CU := $(sort $(wildcard kernels/cuda/*.cu))
 CUDA_C := $(sort $(wildcard kernels/cuda/*.c train/cuda/*.c))
 CUDA_MAP := train/cuda/cuda_library.map

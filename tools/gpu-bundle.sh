@@ -4,7 +4,8 @@
 # builds the programs first.
 #
 # Inside a copy of the repository, the bundle reads the tests' data from there. ALONE=1 adds this data, for a bundle
-# that is copied elsewhere without the repository.
+# that is copied elsewhere without the repository. A bundle of more than LIMIT MiB (30) is an error, because a card is
+# lent for minutes and the bundle is copied to it first.
 set -eu
 cd "$(dirname "$0")/.."
 B=$1
@@ -36,5 +37,9 @@ tools/gpu-check.sh --budget 560 runs all checks on this machine's GPU; --help li
 If the system does not find cuBLAS or cuDNN, add their folders to LD_LIBRARY_PATH.
 END
 
-find "$out" -type f -printf '%s\n' |
-    awk -v out="$out" '{ s += $1 } END { printf "%s: %.1f MiB; run tools/gpu-check.sh in it\n", out, s / 2^20 }'
+size=$(find "$out" -type f -printf '%s\n' | awk '{ s += $1 } END { printf "%.1f", s / 2^20 }')
+if awk "BEGIN { exit !($size > ${LIMIT:-30}) }"; then
+    echo "gpu-bundle.sh: $out: $size MiB, more than ${LIMIT:-30} MiB" >&2
+    exit 1
+fi
+echo "$out: $size MiB; run tools/gpu-check.sh in it"
