@@ -186,8 +186,8 @@ static void check_usage(int count)
         sgt_usage(&program, "expected a path: a folder of shards, a shard, a run or a checkpoint");
     if (count > 1 && !two)
         sgt_usage(&program, "expected one path, not %d (--compare and --export take two)", count);
-    /* Refuse any two modes together, except for the last two in the list, --decode and --verify,
-     * which can be combined with each other. */
+    /* Refuse any two modes that are given together, except for --decode and --verify, the last two
+     * in the list, which can be combined with each other. */
     for (size_t i = 0; i < 4; i++)
         for (size_t k = i + 1; k < sizeof modes / sizeof *modes; k++)
             if (modes[i].given && modes[k].given)

@@ -103,8 +103,8 @@ static void show_progress(void *ctx, const sgt_metrics *m, uint64_t steps, uint6
 }
 
 /* Start the clock of the progress bar. This function is called when the backend is open. The time
- * before must not lower the displayed rate, because the process may have waited until another
- * process released the run's folder. */
+ * before this call must not lower the displayed rate, because the process may have waited until
+ * another process released the run's folder. */
 static void start_clock(void *ctx, const sgt_backend *b)
 {
     (void)b;

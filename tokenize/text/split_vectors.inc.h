@@ -18,8 +18,8 @@
  *                            *found. p: address of the block; valid: mask of the characters' first
  *                            bytes; v[i]: the 64 bytes at p + i
  *
- * After including this file, it defines classify (see split_level), unless it uses
- * classify_ranges. */
+ * After the #include, the file of the instruction set defines `classify` (see split_level), unless
+ * it uses classify_ranges. */
 
 SPLIT_INLINE void classify_ranges(const uint8_t *p, split_block *b)
 {
@@ -61,9 +61,9 @@ SPLIT_INLINE void add_classes(const uint8_t *classes, last_bytes last, uint64_t 
 }
 
 /* Look up the classes of those non-ASCII characters in the block at p whose first bytes are in the
- * mask r, and add them to *found. All these characters have the same number of bytes, `more` bytes
- * after the first. Each iteration of the loop looks up one group: the characters that differ only
- * in their last byte. A block rarely has more than a few groups. */
+ * mask r, and add them to *found. Each of these characters has `more` bytes after its first byte.
+ * Each iteration of the loop looks up one group: the characters that differ only in their last
+ * byte. A block rarely has more than a few groups. */
 SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const bytes64 v[4], int more,
                                  first_classes *found)
 {
@@ -103,9 +103,8 @@ SPLIT_INLINE uint64_t all_letters(bytes64 first, bytes64 second)
                look_up(table(bits), with(halved(second, 3), 7)));
 }
 
-/* Extend one bit of each non-ASCII character's class from the character's first byte to all its
- * bytes, and add these bytes to the mask *class. Return the mask of the bytes in the next block to
- * which characters of this block extend that have the bit.
+/* Add all bytes of the non-ASCII characters whose class has a certain bit set to the mask *class of
+ * this bit. Return the mask of those of the bytes that are in the next block.
  *
  * first: mask of the first bytes of the characters whose class has this bit set
  * three: mask of the first bytes of 3-byte and 4-byte characters

@@ -50,8 +50,8 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out);
  * The pairs are divided into groups by their hash; there is one group for every 16 slots. Each
  * group has a factor, and a pair's hash times this factor selects the pair's slot. The factors are
  * chosen when the table is built, so that no two pairs share a slot (Fredman, Komlós, Szemerédi
- * 1984). Most look-ups are of pairs that do not merge. They also read only one slot; in an
- * open-addressing table, they would read the most. */
+ * 1984). Most look-ups are of pairs that do not merge. Such a look-up also reads only one
+ * slot, but in an open-addressing table, it would read more slots than any other. */
 
 #define SGT_NO_TOKEN UINT32_MAX
 #define SGT_PAIR_GROUPS 8192 /* number of groups of pairs in GPT-2's hash table of merges */
@@ -295,8 +295,8 @@ void sgt_vocab_need_trie(const sgt_vocab *v);
  * The function undoes the merges that built the two tokens, one at a time, in reverse order: first
  * the merge to the token with the higher id, or the merge on the right if both ids are equal. After
  * each step, it looks up the two tokens that now touch at the border. If they merge to a lower id
- * than the id of the token just divided, their merge happens first and crosses the border, so the
- * result is 0. */
+ * than that of the token whose merge was just undone, their merge happens first and crosses the
+ * border, so the result is 0. */
 static inline int sgt_stay_apart(const uint32_t (*halves)[2],
                                  uint32_t (*merged)(const void *pairs, uint32_t l, uint32_t r),
                                  const void *pairs, uint32_t left, uint32_t right)

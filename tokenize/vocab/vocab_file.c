@@ -230,7 +230,7 @@ static int reserve(builder *b, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return SGT_EFORMAT if no token has one of the ids below the largest id, otherwise 0. */
+/* Return SGT_EFORMAT if there is an id below the largest id that no token has, otherwise 0. */
 static int check_ids(const sgt_vocab_parts *p, sgt_error *err)
 {
     for (uint32_t id = 0; id < p->size; id++)
@@ -376,8 +376,8 @@ static int make_ranked(builder *b, uint32_t id, uint32_t half, sgt_error *err)
  *
  * Tokens that have lower ids in the file than the tokens that they are merged from. */
 
-/* If no merge has produced the token `half` yet, append the late token `id` to its list of waiting
- * tokens. Both are ids in the file. */
+/* If no merge has produced the token `half` yet, append the late token `id` to the list of tokens
+ * that wait for `half`. Both arguments are ids in the file. */
 static int wait_for(builder *b, uint32_t id, uint32_t half, sgt_error *err)
 {
     if (b->order[half] != SGT_NO_TOKEN) return SGT_OK;
@@ -393,8 +393,8 @@ static int wait_for(builder *b, uint32_t id, uint32_t half, sgt_error *err)
 }
 
 /* Append the token with this id in the file, which no merge has produced so far, to b->late. For
- * each way to divide the token's bytes into two tokens, let it wait for those of the two that no
- * merge has produced yet. */
+ * each way to divide the token's bytes into two tokens, make the token wait for those of the two
+ * that no merge has produced yet. */
 static int add_late(builder *b, uint32_t id, sgt_error *err)
 {
     const sgt_vocab_part *t = &b->p->tokens[id];

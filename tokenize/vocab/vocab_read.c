@@ -22,7 +22,7 @@
 #define MAX_VALUES ((size_t)5 * SGT_MOST_IDS)
 
 typedef struct text_file {
-    /* contents of the file (`bytes`), or NULL if the file does not exist or has not been read */
+    /* bytes: contents of the file; NULL if the file does not exist or has not been read */
     char path[SGT_PATH], *bytes;
     size_t n;
 } text_file;
@@ -54,7 +54,7 @@ static int next_line(const text_file *t, size_t *at, const char **line, size_t *
     return 1;
 }
 
-/* ---- reading tokens and merges in the byte alphabet ---- */
+/* ---- tokens and merges ---- */
 
 /* Append a merge to s->parts. The first n bytes at s->room are the bytes of both tokens: the left
  * token is the first l bytes, and the right token is the remaining n - l bytes. */

@@ -117,8 +117,8 @@ static struct {
 /* ---- what a row is ---- */
 
 /* Return the training options for row t. Techniques 0 to t are turned on, except those that cannot
- * be measured on this device or with this data. This includes techniques that the user excluded
- * from the table with --rows. */
+ * be measured on this device or with this data. Techniques that the user excluded from the table
+ * with --rows are also turned on. */
 static sgt_config make_config(size_t t)
 {
     sgt_config c = bench_config;

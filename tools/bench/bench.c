@@ -208,7 +208,7 @@ static const char *format_cell(char buf[CELL], const json_t *row, const bench_co
     return buf;
 }
 
-/* Return the width of a column in characters, or 0 if no row has the field that the column
+/* Return the width of a column in characters, or 0 if no row has the member that the column
  * shows. */
 static int column_width(const json_t *rows, const bench_column *c)
 {
@@ -353,7 +353,7 @@ double bench_median(double *x, size_t n)
 /* ---- the page cache ---- */
 
 /* Maximum number of attempts to evict the pages of a file. More than one can be necessary, because
- * each CPU keeps a list of recently used pages, which an attempt does not evict. */
+ * each CPU keeps a list of recently used pages, and pages in these lists are not evicted. */
 #define TRIES 5
 
 /* Evict the pages of a file from the page cache. map: mapping of the file's `bytes` bytes. Return

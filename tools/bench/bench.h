@@ -36,8 +36,8 @@ enum { BENCH_ROWS = 32, BENCH_TURNS = 100 };
 /* A row of the table. */
 typedef struct bench_row {
     /* The row's object in the JSON document. It has the members that were given to bench_add and,
-     * after the row has been measured, one member for each measured value. Its value is the median
-     * of all measurements if it is a real number, otherwise that of the last measurement. */
+     * after the row has been measured, one member for each measured value: the median of all
+     * measurements if the value is a real number, otherwise the value in the last measurement. */
     json_t *result;
     json_t *turns; /* array with one object of measured values for each measurement of the row */
     char why[320]; /* reason why the row is skipped; "" if the row is not skipped */
@@ -122,9 +122,9 @@ void bench_put_text(json_t *object, const char *key, const char *text);
 void bench_put_all(json_t *object, json_t *fields);
 
 /* Parse `list`, a comma-separated list of words that was given for an option, whose name is
- * `option`. For each word, set the bit of *chosen with the word's index in names[], which ends with
- * NULL. If `list` is NULL, set the bits of all names. Return 0, or SGT_EUSAGE if a word is not in
- * names[]. */
+ * `option`. For each word, set bit k of *chosen, where k is the index of the word in names[], an
+ * array that ends with NULL. If `list` is NULL, set the bits of all names. Return 0, or SGT_EUSAGE
+ * if a word is not in names[]. */
 int bench_words(uint32_t *chosen, const char *option, const char *list, const char *const *names,
                 sgt_error *err);
 static inline int bench_has(uint32_t chosen, int k) { return chosen >> k & 1; }

@@ -223,8 +223,8 @@ static size_t id_bytes(void) { return state.set->set.width; }
 
 /* ---- the rows of the table ---- */
 
-/* The largest number of rows is: memcpy, each reader with each output, mmap in two more states with
- * each output, the plain loop, and fio or the Python programs. */
+/* The table must have room for all rows: memcpy, each reader with each output, mmap in two more
+ * states with each output, the plain loop, and the Python programs (or fio). */
 _Static_assert(1 + BYTES * (SGT_READERS + 2) + 1 + PEERS <= BENCH_ROWS, "room for all rows");
 
 static loader_row *add_row(int maker, int output, set_state pass)
@@ -765,7 +765,8 @@ static int measure_all(sgt_error *err)
 static double time_of(size_t i) { return bench_get(bench.rows[i].result, "us_per_batch"); }
 
 /* Return 1 if row i can be marked as the fastest row with its output format, otherwise 0. Rows that
- * were not measured cannot, nor can rows of memcpy, fio, the plain loop or the state CACHED. */
+ * were not measured, and rows of memcpy, fio, the plain loop or the state CACHED, are never
+ * marked. */
 static int competes(size_t i)
 {
     const loader_row *r = &state.rows[i];

@@ -194,8 +194,8 @@ int bench_script_ask(bench_child *c, const char *line, json_t **answer, sgt_erro
     if (!c->id) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: has already exited", c->name);
     /* ignore an error of send: if the child has ended, reading the answer fails and reports it */
     if (line) (void)!send(c->line, line, strlen(line), MSG_NOSIGNAL);
-    /* Read one line, or all output until its end if the delimiter is a NUL, because the output
-     * contains none. */
+    /* If s->stays is 1, read one line. Otherwise, read all output: the delimiter is a NUL, which
+     * the output does not contain. */
     ssize_t n = getdelim(&c->answer, &c->room, s->stays ? '\n' : '\0', c->output);
     int whole = s->stays && n > 0 && c->answer[n - 1] == '\n';
     if (!whole && !sgt_stopped(bench.stop)) rc = wait_for_end(c, err);

@@ -64,7 +64,8 @@ struct sgt_program {
      * never has several ranks. A rank other than 0 delays its error messages. */
     uint32_t (*rank)(void);
     /* array of the options of train/config.c, ended by an option without a name. In the table of
-     * options, an entry of kind SGT_OPT_ROWS stands for those of them that are in its section. */
+     * options, an entry of the kind SGT_OPT_ROWS is replaced with the options in `rows` that belong
+     * to the section of the entry. */
     const sgt_option *rows;
     void *settings; /* struct in which the values of the options in `rows` are stored */
     /* array of flags: element i is set to 1 if the user gives the option rows[i] */

@@ -166,8 +166,9 @@ int sgt_threads(uint64_t typed, uint32_t sharing)
 
 #define PACKAGES "/lib/python3*/site-packages"
 
-/* Append to *found the paths of all folders ROOT PACKAGES/nvidia/NAME/lib that exist, where ROOT is
- * the absolute path `root` and PACKAGES is the pattern `packages`. */
+/* Append the paths of all existing folders ROOT/PACKAGES/nvidia/NAME/lib to *found. root: absolute
+ * path (ROOT). packages: rest of the path up to /nvidia (/PACKAGES), which can contain
+ * wildcards. */
 static void find_libraries(glob_t *found, const char *root, const char *packages)
 {
     char pattern[PATH_MAX];

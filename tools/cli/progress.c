@@ -182,9 +182,9 @@ void sgt_progress_keep_last(sgt_progress *p)
     if (p) p->keep_last = 1;
 }
 
-/* Return 1 if the last state must still be printed, otherwise 0. On a terminal, it must be if
- * anything was drawn or done. Otherwise, it must be if earlier lines were printed, because a log
- * should not end at, say, 62 %, or if the caller has called sgt_progress_keep_last. */
+/* Return 1 if sgt_progress_end must print the last state, otherwise 0. On a terminal, the last
+ * state is printed if anything was drawn or done. Otherwise, it is printed if lines were printed
+ * before, because a log should not end at, say, 62 %, or if sgt_progress_keep_last was called. */
 static int must_draw_last(const sgt_progress *p)
 {
     if (p->terminal) return p->drawn || p->done;

@@ -1,6 +1,7 @@
 /* page.c: writes the page, which consists of a head, headline numbers, advice, tables of runs and
  * options, and sections with figures. The page is a single file, and its Content-Security-Policy
- * forbids browsers to load other files. The caller must check the stream for errors with ferror. */
+ * does not let browsers load other files. The caller must check the stream for errors with
+ * ferror. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -174,8 +175,8 @@ typedef struct headline {
      * standard error, or 0 if the headline number is not a loss. */
     size_t at, noise;
     report_number number;
-    /* the value of all runs that is printed in bold: the lowest if `best` is -1, the highest if it
-     * is 1, none if it is 0 */
+    /* which value is printed in bold if there are several runs: -1 for the lowest, 1 for the
+     * highest, 0 for none */
     int best;
     /* 1 to omit the number from the page if no run has a value for it; 0 to print a dash instead */
     int left_out;
