@@ -316,9 +316,9 @@ static void on_step(void *ctx, const sgt_metrics *s, uint64_t steps, uint64_t fi
     if (done < steps) begin_step(m, done);
 }
 
-/* Train with the options m->config. A checkpoint is saved after the last measured step, because
- * training waits for the end of all earlier steps before it saves a checkpoint, and no measured
- * step must still be running when CUPTI starts to record. */
+/* Train with the options m->config. CUPTI must not start to record while a measured step is still
+ * running. Therefore, a checkpoint is saved after the last measured step, because training waits
+ * for the end of all earlier steps before it saves a checkpoint. */
 static int train(measurement *m, sgt_error *err)
 {
     sgt_training_result r;

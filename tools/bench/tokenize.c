@@ -108,9 +108,9 @@ static struct {
 #define MOST_BYTES ((size_t)1 << 40)
 
 /* Cut the n bytes of text at `file` into pieces, without changing the tokens: each piece ends at
- * the last safe cut that is found (sgt_rule_cut) within PIECE_BYTES bytes. If there is none, double
- * the number of bytes until there is one. `file` is freed when state.pieces is, or by this function
- * on failure. */
+ * the last safe cut that is found (sgt_rule_cut) within PIECE_BYTES bytes. If there is no safe cut,
+ * double the number of bytes until there is one. `file` is freed later, together with state.pieces,
+ * or by this function on an error. */
 static int add_pieces(char *file, size_t n, sgt_error *err)
 {
     const sgt_vocab *vocab = state.vocabs[0];

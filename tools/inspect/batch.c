@@ -1,6 +1,6 @@
-/* batch.c: prints the batches that training would draw with the same options, which it draws with
- * the loader. For --sampling packed, it can also print how many documents the rows of an epoch
- * contain, and how many tokens are cropped. */
+/* batch.c: draws the batches that training would draw with the same options, and prints them. For
+ * --sampling packed, it can also print how many documents the rows of an epoch contain, and how
+ * many tokens are cropped. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

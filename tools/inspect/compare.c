@@ -32,8 +32,8 @@ typedef struct pair {
     side sides[2];
     sgt_progress *bar;
     uint64_t done; /* number of tokens compared so far, in both data sets together */
-    /* index of the last split that was compared, which is the one with the difference if there is a
-     * difference; -1 if all tokens were compared as one sequence */
+    /* index of the last split that was compared, which contains the difference if there is one; -1
+     * if all tokens were compared as one sequence */
     int split;
     /* index of the first token that differs, in the split or, if `split` is -1, in the data set */
     uint64_t token;

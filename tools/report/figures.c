@@ -133,7 +133,7 @@ static double x_of(const report_run *run, const report_row *row, int x)
     return row->v[x] + (x == REPORT_STEP);
 }
 
-/* Set the label, the number format and the end of the x axis. It ends where the longest run
+/* Set the label, the number format and the end of the x axis. The axis ends where the longest run
  * ends. */
 static void set_x_axis(report_figure *g, const report *r)
 {

@@ -20,10 +20,10 @@ typedef struct sample_model {
     sgt_vocab *vocab;
 } sample_model;
 
-/* Find the model at `path`, and open its vocabulary. The path can be that of a run (the newest
- * checkpoint is used), a checkpoint, a folder with a GPT-2 in Hugging Face's format, or a .bin file
- * of llm.c. The vocabulary is that in the file `vocab`. If `vocab` is NULL, it is that in the
- * model's folder or, if there is none, GPT-2's. */
+/* Find the model at `path`, and open its vocabulary. The model can be a run (the newest checkpoint
+ * is used), a checkpoint, a folder with a GPT-2 in Hugging Face's format, or a .bin file of llm.c.
+ * The vocabulary is read from the file `vocab` or, if `vocab` is NULL, from the model's folder. If
+ * the folder contains no vocabulary, GPT-2's is used. */
 int sample_model_find(sample_model *m, const char *path, const char *vocab,
                       const sgt_notice *notice, sgt_error *err);
 void sample_model_free(sample_model *m);
@@ -116,8 +116,8 @@ typedef struct sample_text {
     /* text to print: the prompt (only if sample_show.prompts is 1), followed by the generated
      * text */
     char *bytes;
-    /* Numbers of bytes: in `bytes` so far (n), allocated for `bytes` (room), of the prompt in
-     * `bytes` (begin), and of `bytes` already printed (shown). */
+    /* n: number of bytes in `bytes` so far. room: number of bytes allocated. begin: offset at which
+     * the generated text begins. shown: number of bytes already printed. */
     size_t n, room, begin, shown;
     json_t *ids; /* ids of the generated tokens if sample_show.json is 1, otherwise NULL */
     int ended;

@@ -95,8 +95,8 @@ static int end_text(void *ctx, size_t text, sgt_generate_end why, sgt_error *err
     return text == s->current ? print(s, err) : SGT_OK;
 }
 
-/* Return the number of tokens per text for which the KV cache needs room: those of the longest
- * prompt plus `tokens` generated ones, but not more than the model's context length. */
+/* Return the number of tokens per text for which the KV cache needs room: the tokens of the longest
+ * prompt plus `tokens` generated tokens, but not more than the model's context length. */
 static uint32_t find_window(const sample_run *s, uint64_t tokens)
 {
     uint64_t longest = 0, most = s->model.shape.positions;

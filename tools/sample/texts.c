@@ -98,9 +98,9 @@ void sample_lines_free(sample_lines *r)
 
 /* ---- prompts ---- */
 
-/* Append a prompt. text: string of `bytes` bytes, allocated with malloc, which the prompt owns from
- * now on, and which is freed on an error; NULL if its allocation has failed, for which SGT_ENOMEM
- * is returned. */
+/* Append a prompt with the text of `bytes` bytes at `text`, which was allocated with malloc. From
+ * now on, the prompt owns this memory; on an error, it is freed. If `text` is NULL, because its
+ * allocation has failed, return SGT_ENOMEM. */
 static int add(sample_prompts *p, char *text, size_t bytes, sgt_error *err)
 {
     int rc = text ? sgt_reserve(&p->items, &p->room, p->count + 1, sizeof *p->items, "prompts", err)
