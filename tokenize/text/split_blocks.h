@@ -91,9 +91,8 @@ static inline uint64_t word_letters(uint64_t w)
     return word_within((w & WORD_OF(0x7F)) | WORD_OF(0x20), 'a', 26) & ~w;
 }
 
-/* Return a word in which the top bit of each byte is 1 if that byte of w is an ASCII character
- * between `from` and `from + count - 1`, otherwise 0. The lower seven bits of each byte are
- * undefined. */
+/* Return a word in which the top bit of each byte is 1 if that byte of w is an ASCII character from
+ * `from` to `from + count - 1`, otherwise 0. The lower seven bits of each byte are undefined. */
 static inline uint64_t word_ascii(uint64_t w, unsigned from, unsigned count)
 {
     return word_within(w & WORD_OF(0x7F), from, count) & ~w;
@@ -116,7 +115,7 @@ typedef struct split_block {
     /* Class (sgt_class) of each byte, which is the class of the character that contains the byte.
      * Bit i of `low` is the low bit of byte i's class, and bit i of `high` is the high bit. */
     uint64_t low, high;
-    uint64_t blank, quote; /* masks of the bytes that are U+0020 and of those that are ' */
+    uint64_t blank, quote; /* mask of the bytes that are U+0020; mask of the bytes that are ' */
     uint64_t wide;         /* mask of the bytes that are not ASCII */
     /* narrow_space: mask of the bytes that are ASCII white space; wide_space: mask of the first
      * bytes of non-ASCII white-space characters */
@@ -220,8 +219,8 @@ SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c,
     uint64_t space = b.low & b.high, before = b.blank << 1 | c->blank >> 63;
     uint64_t changed =
         (b.low ^ (b.low << 1 | c->low >> 63)) | (b.high ^ (b.high << 1 | c->high >> 63)) | begin;
-    /* next: 1 if the character after the block is white space, 0 if it is not, 2 if the first byte
-     * does not tell. The other bytes of this character are read only if the block ends in white
+    /* next: 1 if the character after the block is white space, 0 if it is not, 2 if its first byte
+     * does not tell. The other bytes of the character are read only if the block ends in white
      * space, because `next` is not used otherwise. */
     uint64_t next = sgt_split_space[p[64]];
     if (next > 1 && space >> 63) next = (uint64_t)split_wide_space(p + 64);
