@@ -492,7 +492,6 @@ static int read_rule(sgt_vocab_parts *p, const json_t *root, sgt_error *err)
                  : refuse(p, "is not byte-level: ", "its pre_tokenizer contains no ByteLevel", err);
 }
 
-/* Return 1 if a member of a tokenizer.json exists and is not null, otherwise 0. */
 static int is_set(const json_t *o) { return o && !json_is_null(o); }
 
 static int read_normalizer(sgt_vocab_parts *p, const json_t *root, sgt_error *err)

@@ -218,7 +218,6 @@ static int find_shards(sgt_error *err)
     return SGT_OK;
 }
 
-/* Return the bytes per id in the data set. */
 static size_t id_bytes(void) { return state.set->set.width; }
 
 /* ---- the rows of the table ---- */

@@ -450,7 +450,6 @@ static const struct {
              {"Sample", put_sample}};
 enum { FACTS = sizeof facts / sizeof *facts };
 
-/* Write a list of all known facts about a run. */
 static void put_about(FILE *page, const report_run *run)
 {
     fputs("<dl class=\"about\">\n", page);
