@@ -83,8 +83,8 @@ static const sgt_program program = {
                 "  sgt-inspect --export megatron out/ for-megatron/"};
 
 /* Return SGT_EFORMAT, because at least one shard is damaged. If one shard is damaged, the message
- * in *err describes the damage. If several are, print a line for each of them; the message in *err
- * states their number. */
+ * in *err describes the damage. If several shards are damaged, print a line for each; the message
+ * in *err contains their number. */
 static int report_damage(const inspect_set *s, sgt_error *err)
 {
     sgt_error one;

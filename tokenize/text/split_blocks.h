@@ -135,9 +135,9 @@ typedef struct split_level {
     void (*classify)(const uint8_t *p, split_block *b);
     /* Classify the non-ASCII characters in the block of 64 bytes at p: add their class bits to
      * b->low and b->high, and set b->wide_space. The last character of the previous block may
-     * extend into this block. On entry, in[0] is the mask of its bytes in this block if the low bit
-     * of its class is 1, otherwise 0; in[1] is the same for the high bit. On return, both are set
-     * for the next block. */
+     * extend into this block. On entry, in[0] is the mask of its bytes in this block, or 0 if the
+     * low bit of its class is 0. in[1] is such a mask for the high bit. On return, in[0] and in[1]
+     * are set for the next block. */
     void (*classify_wide)(const uint8_t *p, uint64_t in[2], split_block *b);
     /* Find the contractions that start at the apostrophes in the mask `quotes`. Set *two to the
      * mask of the apostrophes that are followed by s, d, m or t. Set *three to the mask of the
@@ -146,12 +146,13 @@ typedef struct split_level {
     /* Set ends[k] to `base` plus the index of the k-th set bit of `starts`, counting from 0. The
      * function can overwrite ends[0..63], even if fewer bits are set. */
     void (*flatten)(uint32_t *ends, uint64_t starts, uint32_t base);
-    /* Return the mask of those of the 64 bytes at p that begin a non-ASCII character before which
-     * the tables *c allow a cut inside a pre-token. from: 1 if splitting starts at p[0], so that
-     * p[-1] must not be read and no cut is needed; otherwise 0. */
+    /* In the 64 bytes at p, find the non-ASCII characters before which the tables *c allow a cut
+     * inside a pre-token, and return the mask of their first bytes. from: 1 if splitting starts at
+     * p[0], so that p[-1] must not be read and no cut is needed; otherwise 0. */
     uint64_t (*cut)(const sgt_cuts *c, const uint8_t *p, unsigned from);
-    /* Functions that only split rules other than GPT-2's use. equal: return the mask of those of
-     * the 64 bytes at p that equal x. upper: return the mask of those that are A to Z. */
+    /* Functions that only split rules other than GPT-2's use. equal: return the mask of the bytes
+     * that equal x in the 64 bytes at p. upper: return the mask of the bytes A to Z in the 64 bytes
+     * at p. */
     uint64_t (*equal)(const uint8_t *p, char x);
     uint64_t (*upper)(const uint8_t *p);
 } split_level;
@@ -207,9 +208,9 @@ SPLIT_INLINE void split_flatten(uint32_t *ends, uint64_t starts, uint32_t base)
     for (; starts; starts &= starts - 1) *ends++ = base + (uint32_t)__builtin_ctzll(starts);
 }
 
-/* Return the mask of those of the 64 bytes at p at which a piece (pre-token) starts by GPT-2's
- * rule. Blocks of 64 bytes must be passed in order, because *c and in[] carry state from one call
- * to the next. begin: 1 if the text begins at p[0], otherwise 0. */
+/* In the 64 bytes at p, find the bytes at which a piece (pre-token) starts by GPT-2's rule, and
+ * return the mask of these bytes. Blocks of 64 bytes must be passed in order, because *c and in[]
+ * carry state from one call to the next. begin: 1 if the text begins at p[0], otherwise 0. */
 SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c, uint64_t in[2],
                                    const sgt_cuts *cuts, const uint8_t *p, unsigned begin)
 {
@@ -366,7 +367,7 @@ SPLIT_INLINE uint64_t rule_behind(const uint8_t *p, uint64_t starts, uint64_t wi
 /* Return the mask of the bytes directly after contractions. A contraction is an apostrophe in the
  * mask `quotes`, followed by letters such as s or ll. If by_case is 1, an apostrophe directly after
  * a contraction does not begin another contraction, and the apostrophes of contractions are removed
- * from the mask *starts. *carry: as for rule_behind. */
+ * from the mask *starts. *carry: mask of bytes in the next block, as in rule_behind. */
 SPLIT_INLINE uint64_t rule_contractions(const uint8_t *p, uint64_t quotes, int by_case,
                                         uint64_t *starts, uint64_t *carry)
 {
@@ -466,9 +467,9 @@ SPLIT_INLINE uint64_t rule_case_starts(const rule_cases *k, uint64_t letter, sgt
     return starts | (k->upper & behind);
 }
 
-/* Return the mask of those of the 64 bytes at p at which a piece (pre-token) starts by a rule other
- * than GPT-2's. at: offset in the text of the byte at p. Set *hard to 1 if these 64 bytes must be
- * split one character at a time; otherwise, leave it unchanged. */
+/* In the 64 bytes at p, find the bytes at which a piece (pre-token) starts by a rule other than
+ * GPT-2's, and return the mask of these bytes. at: offset in the text of the byte at p. Set *hard
+ * to 1 if these 64 bytes must be split one character at a time; otherwise, leave it unchanged. */
 SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *s,
                                   sgt_split_carry *c, uint64_t in[2], const uint8_t *p, size_t at,
                                   int by_case, int *hard)

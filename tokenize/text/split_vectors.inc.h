@@ -103,8 +103,8 @@ SPLIT_INLINE uint64_t all_letters(bytes64 first, bytes64 second)
                look_up(table(bits), with(halved(second, 3), 7)));
 }
 
-/* Add all bytes of the non-ASCII characters whose class has a certain bit set to the mask *class of
- * this bit. Return the mask of those of the bytes that are in the next block.
+/* For one bit of the class: add all bytes of the non-ASCII characters whose class has this bit to
+ * the mask *class. Return the mask of the bytes that are in the next block.
  *
  * first: mask of the first bytes of the characters whose class has this bit set
  * three: mask of the first bytes of 3-byte and 4-byte characters

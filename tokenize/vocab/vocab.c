@@ -243,8 +243,8 @@ uint32_t sgt_vocab_longest(const sgt_vocab *v, const uint8_t *s, size_t n, size_
 
 /* ---- building a vocabulary ---- */
 
-/* Fill in GPT-2's tokens: the single bytes, the merged tokens, and the end-of-text token. The bytes
- * of a merged token are those of the two tokens it is merged from. Return 0, or -1 if out of
+/* Fill in GPT-2's tokens: the single bytes, the merged tokens, and the end-of-text token. A merged
+ * token has the bytes of the two tokens that it is merged from. Return 0, or -1 if out of
  * memory. */
 static int add_gpt2_tokens(sgt_vocab *v)
 {

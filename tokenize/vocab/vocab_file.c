@@ -393,7 +393,7 @@ static int wait_for(builder *b, uint32_t id, uint32_t half, sgt_error *err)
 }
 
 /* Append the token with this id in the file, which no merge has produced so far, to b->late. For
- * each way to divide the token's bytes into two tokens, make the token wait for those of the two
+ * each way to divide the token's bytes into two tokens, make the token wait for each of the two
  * that no merge has produced yet. */
 static int add_late(builder *b, uint32_t id, sgt_error *err)
 {

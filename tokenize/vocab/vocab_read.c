@@ -265,7 +265,8 @@ enum { SPECIAL = 8, BEGINNING = 300 };
  * vocabulary is recognized by a hash of its tokens. */
 static const struct known {
     /* Two hashes that identify the vocabulary (find_known): ranks[0] is the hash of all its
-     * ordinary tokens in the order of ids, and ranks[1] that of the first BEGINNING tokens. */
+     * ordinary tokens in the order of ids, and ranks[1] is the hash of the first BEGINNING
+     * tokens. */
     uint64_t ranks[2];
     /* name: for messages, name of the vocabulary, and of larger vocabularies that begin with the
      * same tokens. rule: name of the split rule. */
@@ -276,7 +277,7 @@ static const struct known {
         uint32_t id;
         const char *name;
         /* Names of the special tokens that are the same in all versions of the vocabulary. The
-         * other ids above those of ordinary tokens count as unused. */
+         * other ids above the ordinary tokens count as unused. */
     } special[SPECIAL];
 } known[] = {
     {.ranks = {0xD22AC95E30426420, 0x506E4A633F7CF7FA},
@@ -523,9 +524,9 @@ static const char *setting_of(const sgt_vocab_parts *p, const json_t *o)
     return NULL;
 }
 
-/* Return 1 if the text of an added token looks like that of a special token, such as <tool_call>,
- * <dsml: or ｜DSML｜; otherwise 0. sgt treats such added tokens as special even if the file does not
- * mark them as special, because Qwen's file does not mark all of them. */
+/* Return 1 if the text of an added token looks like a special token, such as <tool_call>, <dsml: or
+ * ｜DSML｜; otherwise 0. sgt treats such added tokens as special even if the file does not mark them
+ * as special, because Qwen's file does not mark all of them. */
 static int is_marker(const char *text)
 {
     return strlen(text) > 2 && (text[0] == '<' || !strncmp(text, "｜", 3));

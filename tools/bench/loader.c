@@ -299,9 +299,9 @@ static void drawer_close(drawer *d)
     *d = (drawer){0};
 }
 
-/* Return the size in bytes of the batch buffer of a thread. It is that of the largest output, int64
- * inputs and targets, even for smaller outputs, which would otherwise have the advantage that their
- * buffers fit into a smaller CPU cache. */
+/* Return the size in bytes of the batch buffer of a thread. All outputs use the size of the largest
+ * output, int64 inputs and targets, because a smaller buffer could have the advantage that it fits
+ * into a smaller CPU cache. */
 static size_t batch_bytes(void)
 {
     return (o.batch * (o.seq + 1) * 2 * sizeof(int64_t) + 63) / 64 * 64;

@@ -98,8 +98,8 @@ static int keep_row(questions *s, answer_row row)
     return SGT_OK;
 }
 
-/* Add a row with the tokens of a context (the c bytes at `context`), followed by those of a space
- * and an answer (the a bytes at `answer`). An empty context becomes the end-of-text id. */
+/* Add a row with the tokens of a context (the c bytes at `context`), followed by the tokens of a
+ * space and an answer (the a bytes at `answer`). An empty context becomes the end-of-text id. */
 static int add_row(questions *s, const char *context, size_t c, const char *answer, size_t a)
 {
     sample_lines *f = &s->file;

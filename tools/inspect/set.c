@@ -72,8 +72,8 @@ static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
                     o->split ? o->split : "train_NNNNNN.bin or val");
 }
 
-/* Return SGT_EFORMAT if the total numbers of tokens or documents in the manifest are not the sums
- * of those of all shards, otherwise 0. */
+/* Return SGT_EFORMAT if the total numbers of tokens or documents in the manifest differ from the
+ * sums over all shards, otherwise 0. */
 static int check_totals(const inspect_set *s, sgt_error *err)
 {
     const sgt_manifest *m = &s->manifest;

@@ -44,8 +44,8 @@ static int read_starts(checking *c, sgt_error *err)
 {
     const sgt_set_shard *d = c->shard;
     const sgt_manifest *m = &c->w->set->manifest;
-    /* Do not read an .idx file for the formats of other trainers: they have none, except that of
-     * Megatron-LM, whose .idx file was checked when the data set was opened. */
+    /* Do not read an .idx file for the formats of other trainers: they have none, except for
+     * Megatron-LM's format, whose .idx file was checked when the data set was opened. */
     if (m->foreign || d->head.format == SGT_SHARD_MEGATRON) return SGT_OK;
     if (!sgt_index_path(c->idx, d->path) || (!m->options && sgt_file_gone(c->idx))) return SGT_OK;
     return sgt_index_read(&c->starts, &c->count, c->idx, d->head.tokens, d->documents, err);

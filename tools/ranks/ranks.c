@@ -43,8 +43,8 @@
 #define GRACE_SECONDS 1
 /* Time in seconds for which rank 0 waits before it prints that another rank has died. If a launcher
  * is killing all ranks, it also kills rank 0 within this time, so that nothing is printed. The time
- * must be less than a second, because mpirun kills all other ranks one second after a rank has
- * died. */
+ * must be less than a second, because rank 0 must report the death before mpirun kills all ranks,
+ * which it does one second after a rank has died. */
 #define DEATH_SECONDS .25
 /* Time limit in seconds for an orderly exit after a failure. A failed rank other than 0 waits this
  * long until rank 0 tells it to exit. If rank 0 has failed, it has this long to free its

@@ -33,8 +33,8 @@ static void add_key(report_figure *g, const char *class, unsigned color, const c
  * the point, but at least over LEAST_SIDE points. */
 #define PART 12
 #define LEAST_SIDE 3
-/* Near an end of the curve, the smoothing window has fewer points on one side. In exchange, it can
- * have up to END_SIDES times as many points as usual on the other side. */
+/* Near an end of the curve, the smoothing window has fewer points on one side. To make up for this,
+ * it can have up to END_SIDES times as many points as usual on the other side. */
 #define END_SIDES 5
 
 /* Fit a straight line to the points p[first] to p[last], and return the value of the line at p[at]

@@ -107,8 +107,8 @@ typedef struct report_run {
      * is NULL; "" if no sample was requested. */
     char *sample, no_sample[1024];
     report_log log;
-    /* bins: points of all curves except those of validation losses, from all steps. evaluations:
-     * points of the curves of validation losses, from the steps with an evaluation. */
+    /* bins: points of all curves except the validation losses, from all steps. evaluations: points
+     * of the curves of validation losses, from the steps with an evaluation. */
     report_bins bins, evaluations;
     report_memory memory[2 * SGT_MEMORY_KINDS];
     size_t memory_count;

@@ -39,7 +39,7 @@ static int check_folder(const char *path, sgt_error *err)
  *
  * Lines that are not a complete entry for a step are counted and skipped. */
 
-#define MOST_STEP 1e15 /* highest valid step number; a double represents all of them exactly */
+#define MOST_STEP 1e15 /* highest valid step number, small enough for a double to be exact */
 /* Maximum absolute value of a number in the log. Larger numbers are read as NaN, because a chart
  * cannot be scaled to them. */
 #define MOST_VALUE 1e100
