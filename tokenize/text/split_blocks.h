@@ -115,8 +115,9 @@ typedef struct split_block {
     /* Class (sgt_class) of each byte, which is the class of the character that contains the byte.
      * Bit i of `low` is the low bit of byte i's class, and bit i of `high` is the high bit. */
     uint64_t low, high;
-    uint64_t blank, quote; /* mask of the bytes that are U+0020; mask of the bytes that are ' */
-    uint64_t wide;         /* mask of the bytes that are not ASCII */
+    /* blank: mask of the bytes that are U+0020; quote: mask of the bytes that are ' */
+    uint64_t blank, quote;
+    uint64_t wide; /* mask of the bytes that are not ASCII */
     /* narrow_space: mask of the bytes that are ASCII white space; wide_space: mask of the first
      * bytes of non-ASCII white-space characters */
     uint64_t narrow_space, wide_space;

@@ -34,8 +34,8 @@ SPLIT_INLINE void classify_ranges(const uint8_t *p, split_block *b)
 
 /* Position of a character's class in a table of classes, as determined by the last byte of the
  * character's UTF-8 encoding. A group is the 64 characters that differ only in this last byte. A
- * group's classes take 16 bytes, two bits per class. The fields have such a position for each byte
- * of a block; it is meaningful only if that byte is the last of a character. */
+ * group's classes take 16 bytes, two bits per class. The fields contain a position for each byte of
+ * a block, which is used only if the byte is the last byte of a character. */
 typedef struct last_bytes {
     /* index: which of the group's 16 bytes contains the class; low: byte in which only the class's
      * low bit is set */

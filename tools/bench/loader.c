@@ -646,7 +646,7 @@ static int fio_slice(loader_slice *s, sgt_error *err)
              run.rw, run.files, run.bytes, run.depth,
              1e3 * (state.seconds > LEAST_SECONDS ? state.seconds : LEAST_SECONDS));
     /* Put fio's buffers in huge pages, which makes fio twice as fast. With small pages, a buffer
-     * consists of many memory segments, whose number per request the disk limits. */
+     * consists of many memory segments, and the disk limits the number of segments per request. */
     setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1", 1);
     int rc = bench_script_run(&fio, &answer, err);
     free(list);

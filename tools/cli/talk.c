@@ -300,9 +300,9 @@ static void put_pairs(FILE *to, const json_t *object)
 }
 
 /* Print a line with the name and value of each member of the object `facts`, except for the first
- * `from` members and for members for which is_empty returns 1. If the first member of a member is
- * itself an object, print a line for each of its members instead. The column of names is at least
- * `wide` characters wide. */
+ * `from` members and for members for which is_empty returns 1. If a member is an object whose first
+ * member is also an object, print a line for each of its members instead. The column of names is at
+ * least `wide` characters wide. */
 static void put_facts(FILE *to, const json_t *facts, size_t from, int wide)
 {
     const char *name;
