@@ -15,7 +15,7 @@ from tokenizers import Regex, pre_tokenizers
 
 TEXT = ("It's what \u017f and \u212a do:\n  def f(x):\n\treturn 'a1b22c333'\v\r\n\n$5.00 {x,y} [a] ^b \u00a0\u2028"
         "\u00df SS ss \u00c9t\u00e9 \u4e2d\u6587 \u0661\u0662 e\u0308 12345678 0xBEEF they'LL \n\n "
-        "\u30ab\u30fc\u30fb\u30fbx  \u30021  \u3042 \u4e2d-\u6587\t7")
+        "\u30ab\u30fc\u30fb\u30fbx  \u30021  \u3042 \U0001fae8x \u4e2d-\u6587\t7")
 UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 DEEPSEEK = [
     r"\p{N}{1,3}",

@@ -50,7 +50,7 @@ def classified(*patterns):
 def main():
     assert tiktoken.__version__ == "0.14.0", "another tiktoken may follow another Unicode: think before you pin it"
     table = classified(r"\p{L}", r"\p{N}", r"\s")
-    kinds = classified(r"\s", r"\p{N}", r"\p{M}", r"\p{Lu}", r"\p{Lt}", r"\p{Ll}", r"\p{Lm}", r"\p{Lo}")
+    kinds = classified(r"\s", *(rf"\p{{{name}}}" for name in "N M Lu Lt Ll Lm Lo P S".split()))
     print("/* python3 tokenize/text/make_unicode_tables.py > tokenize/text/unicode_tables.c")
     print(" * The classes of unicode.h as tiktoken 0.14.0 has them: Unicode 16.0. */")
     print('#include "tokenize/text/unicode.h"\n')

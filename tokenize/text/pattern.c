@@ -103,14 +103,11 @@ static void put_ranges(FILE *f, unsigned kinds, int negated)
  * is the n bytes at `name`. Return 0 if unicode.h has no table for this property. */
 static unsigned property(const char *name, size_t n)
 {
-    static const struct {
-        char name[3];
-        unsigned kinds;
-    } all[] = {{"L", LETTERS},   {"N", KIND(NUMBER)}, {"M", KIND(MARK)}, {"Lu", KIND(LU)},
-               {"Lt", KIND(LT)}, {"Ll", KIND(LL)},    {"Lm", KIND(LM)},  {"Lo", KIND(LO)}};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (strlen(all[i].name) == n && !memcmp(all[i].name, name, n)) return all[i].kinds;
-    return 0;
+    static const char names[SGT_KINDS][3] = {
+        [SGT_KIND_NUMBER] = "N", "M", "Lu", "Lt", "Ll", "Lm", "Lo", "P", "S"};
+    for (unsigned kind = SGT_KIND_NUMBER; kind < SGT_KINDS; kind++)
+        if (strlen(names[kind]) == n && !memcmp(names[kind], name, n)) return 1u << kind;
+    return n == 1 && *name == 'L' ? LETTERS : 0;
 }
 
 /* Parse a character class, such as \s, \S, \pL, \p{Lu} or \P{^N}, at p. Set *kinds to the set of

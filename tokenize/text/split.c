@@ -59,9 +59,10 @@ enum {
 };
 
 static const uint8_t sets[SGT_KINDS] = {
-    [SGT_KIND_OTHER] = OTHER, [SGT_KIND_SPACE] = SPACE, [SGT_KIND_NUMBER] = NUMBER,
-    [SGT_KIND_MARK] = MARK,   [SGT_KIND_LU] = UPPER,    [SGT_KIND_LT] = UPPER,
-    [SGT_KIND_LL] = LOWER,    [SGT_KIND_LM] = BOTH,     [SGT_KIND_LO] = BOTH,
+    [SGT_KIND_OTHER] = OTHER,       [SGT_KIND_SPACE] = SPACE,  [SGT_KIND_NUMBER] = NUMBER,
+    [SGT_KIND_MARK] = MARK,         [SGT_KIND_LU] = UPPER,     [SGT_KIND_LT] = UPPER,
+    [SGT_KIND_LL] = LOWER,          [SGT_KIND_LM] = BOTH,      [SGT_KIND_LO] = BOTH,
+    [SGT_KIND_PUNCTUATION] = OTHER, [SGT_KIND_SYMBOL] = OTHER,
 };
 
 /* Return the category (one of OTHER ... NEWLINE) of the first character in the n >= 1 bytes at s,

@@ -20,7 +20,8 @@ typedef enum sgt_class {
 } sgt_class;
 
 /* Kind of a character. Kinds divide the classes further: each general category of letters is a
- * kind, and marks (\p{M}), whose class is "other", are a separate kind. */
+ * kind; and of the class "other", marks (\p{M}), punctuation (\p{P}) and symbols (\p{S}) are kinds.
+ */
 typedef enum sgt_kind {
     SGT_KIND_OTHER,
     SGT_KIND_SPACE,
@@ -31,6 +32,8 @@ typedef enum sgt_kind {
     SGT_KIND_LL,
     SGT_KIND_LM,
     SGT_KIND_LO,
+    SGT_KIND_PUNCTUATION,
+    SGT_KIND_SYMBOL,
     SGT_KINDS
 } sgt_kind;
 
