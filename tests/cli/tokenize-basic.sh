@@ -92,7 +92,7 @@ done
 [ $kept -gt 0 ] && [ $kept -lt 9 ] || fail "of 9 files, the hash puts $kept into val"
 run 0 sgt-tokenize --split 99.999% few one-train
 stderr_is 'sgt-tokenize: --split: all files fell into the validation split, so one was moved to training (each file '\
-'is assigned by a hash of its path)'
+'is assigned by a hash of its path below INPUT; an INPUT or a listed file, by a hash of its name)'
 stdout_matches 'train 4, val 32 tokens'
 for rank in 0 1 2; do run 0 sgt-tokenize --quiet --rank $rank --ranks 3 --split 99.999% few one-train2; done
 same_folders one-train one-train2
