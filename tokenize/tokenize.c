@@ -100,8 +100,7 @@ int sgt_tokenize(const sgt_tokenize_options *given, sgt_tokenize_result *result,
     }
     if (kept && !rc && !r.already_done)
         sgt_say(&alike.notice, "--split: all files fell into the validation split, so one was "
-                               "moved to training (each file is assigned by a hash of its path "
-                               "below INPUT; an INPUT or a listed file, by a hash of its name)");
+                               "moved to training (a hash of a file's path below INPUT decides)");
     sgt_vocab_free(v);
     sgt_corpus_free(c);
     /* Before this line, r.seconds is negative or 0: the time spent waiting for another process that
