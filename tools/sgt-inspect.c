@@ -127,9 +127,9 @@ static int run_one(int mix, sgt_error *err)
     if (rc < 0) return rc;
     if (rc) o.path = named;
     const inspect_kind k = mix ? INSPECT_SHARDS : inspect_find_kind(o.path);
-    if (k != INSPECT_SHARDS && (o.decode || o.batch || o.verify || o.split || o.raw))
+    if (k != INSPECT_SHARDS && (o.decode || o.batch || o.verify || packing() || o.split || o.raw))
         return sgt_fail(err, SGT_EUSAGE,
-                        "%s is a %s: --verify, --decode, --batch, --split and --raw need shards",
+                        "%s is a %s: options such as --verify, --batch and --sampling need shards",
                         o.path, inspect_kinds[k]);
     if (k == INSPECT_RUN) return inspect_run(&o, err);
     if (k == INSPECT_CHECKPOINT) return inspect_checkpoint(&o, err);

@@ -73,10 +73,10 @@ run_failure_about 'hurt/step-00000020/config.json: ' sgt-inspect hurt/step-00000
 rm hurt/step-00000010/model.safetensors
 run_failure 'hurt/step-00000010/model.safetensors: No such file or directory' sgt-inspect hurt/step-00000010
 
-for option in '--verify' '--decode 0:1' '--batch 0' '--split train' '--raw 16'; do
-    run_usage 'run is a run: --verify, --decode, --batch, --split and --raw need shards' sgt-inspect run $option
+for option in '--verify' '--decode 0:1' '--batch 0' '--sampling packed' '--split train' '--raw 16'; do
+    run_usage 'run is a run: options such as --verify, --batch and --sampling need shards' sgt-inspect run $option
 done
-run_usage 'run/step-00000010 is a checkpoint: --verify, --decode, --batch, --split and --raw need shards' \
+run_usage 'run/step-00000010 is a checkpoint: options such as --verify, --batch and --sampling need shards' \
     sgt-inspect run/step-00000010 --verify
 
 # A run and a checkpoint that sgt-train writes.

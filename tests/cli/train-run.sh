@@ -197,7 +197,7 @@ for pair in best/best=8 best/latest=16 best=16 best/=16; do
 done
 (cd best && run 0 sgt-inspect best && stdout_matches '^step-00000008: a GPT-2 checkpoint')
 run_prints 'best/step-00000016: a GPT-2 checkpoint' sgt-inspect best/latest
-run_usage 'best/step-00000008 is a checkpoint: --verify, --decode, --batch, --split and --raw need shards' \
+run_usage 'best/step-00000008 is a checkpoint: options such as --verify, --batch and --sampling need shards' \
     sgt-inspect best/best --verify
 # A folder named `latest` is used itself, although the run it was copied from has a file of that
 # name.
