@@ -13,11 +13,9 @@
 
 const char *const sgt_precision_words[] = {"fp32", "tf32", "bf16", "fp16", NULL};
 const char *const sgt_recompute_words[] = {"none", "gelu", "block", NULL};
-const char *const sgt_attention_words[] = {"auto", "own", "cudnn", "naive", NULL};
+const char *const sgt_attention_words[] = {"auto", "own", "mma", "cudnn", "naive", NULL};
 
 const sgt_variant sgt_variants[SGT_VARIANTS] = {
-    {"attention-hopper",
-     "use the own attention for sm_90, with TMA and wgmma, if the head size is 64 or 128"},
     {"head-chunks", "compute logits and their loss in chunks of rows that stay in the GPU's cache"},
     {"bias-room", "leave a tenth of the multiprocessors to the bias gradients while weight "
                   "gradients are computed"},
@@ -32,22 +30,7 @@ static int64_t word_set(const char *word, size_t n)
     static const struct {
         const char *word;
         uint32_t set;
-    } sets[] = {{"none", 0},
-                {"default", SGT_VARIANTS_DEFAULT},
-                {"all", (1u << SGT_VARIANTS) - 1},
-                /* Names of former variants that are now part of every step. They have no effect,
-                 * but are accepted because the stored options of older runs may contain them. */
-                {"layernorm-rows", 0},
-                {"bias-branches", 0},
-                {"gradients-written", 0},
-                {"dq-uncleared", 0},
-                /* Names of former variants that were removed because they made no step faster. They
-                 * have no effect, but are accepted because the stored options of older runs may
-                 * contain them. */
-                {"gemm-tune", 0},
-                {"cross-entropy-bulk", 0},
-                {"residual-in-gemm", 0},
-                {"qkv-bias-in-dw", 0}};
+    } sets[] = {{"none", 0}, {"default", SGT_VARIANTS_DEFAULT}, {"all", (1u << SGT_VARIANTS) - 1}};
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
         if (strlen(sets[i].word) == n && memcmp(sets[i].word, word, n) == 0) return sets[i].set;
     for (int i = 0; i < SGT_VARIANTS; i++)

@@ -160,32 +160,30 @@ typedef enum sgt_recompute {
 
 typedef enum sgt_attention {
     SGT_ATTENTION_AUTO,
-    SGT_ATTENTION_OWN,
+    SGT_ATTENTION_OWN, /* with wgmma on sm_90, else with mma.sync */
+    SGT_ATTENTION_MMA, /* with mma.sync on every GPU */
     SGT_ATTENTION_CUDNN,
     SGT_ATTENTION_NAIVE
 } sgt_attention;
 
 /* ---- variants ---- */
 
-/* Variants: alternative methods for some computations of a training step with CUDA. Variants that
- * made a step faster on a GPU are on by default; the user can choose others with --variant. The
+/* Variants: alternative methods for some computations of a training step with CUDA that no GPU has
+ * measured yet. Once a GPU has, a variant becomes part of every step or is deleted. The
  * same error bounds hold for every set of variants, but the results may differ in their last bits.
  *
  *     uint32_t set;
- *     if (sgt_variants_parse(&set, "attention-hopper", &err) < 0) ...;
- *     if (set & SGT_VARIANT_ATTENTION_HOPPER) ...; */
+ *     if (sgt_variants_parse(&set, "head-chunks", &err) < 0) ...;
+ *     if (set & SGT_VARIANT_HEAD_CHUNKS) ...; */
 
 /* One bit for each variant. Bit i stands for row i of the table sgt_variants in backend.c. */
 enum {
-    SGT_VARIANT_ATTENTION_HOPPER = 1 << 0,
-    SGT_VARIANT_HEAD_CHUNKS = 1 << 1,
-    SGT_VARIANT_BIAS_ROOM = 1 << 2,
-    SGT_VARIANT_NORM_BIAS = 1 << 3,
-    SGT_VARIANT_EARLY_LAUNCH = 1 << 4,
-    SGT_VARIANTS = 5, /* number of variants */
-    /* Set of the variants that are on by default, because they made a step faster on an H100 (see
-     * tests/gpu-results). */
-    SGT_VARIANTS_DEFAULT = SGT_VARIANT_ATTENTION_HOPPER
+    SGT_VARIANT_HEAD_CHUNKS = 1 << 0,
+    SGT_VARIANT_BIAS_ROOM = 1 << 1,
+    SGT_VARIANT_NORM_BIAS = 1 << 2,
+    SGT_VARIANT_EARLY_LAUNCH = 1 << 3,
+    SGT_VARIANTS = 4,        /* number of variants */
+    SGT_VARIANTS_DEFAULT = 0 /* set of the variants that are on by default */
 };
 
 typedef struct sgt_variant {

@@ -183,7 +183,9 @@ const sgt_option sgt_config_rows[SGT_SETTINGS + 1] = {
 
     WORD(TECHNIQUES, ATTENTION, step.attention, "attention", sgt_attention_words,
          "auto: the fastest",
-         "attention kernels to use; naive stores all attention scores (CUDA only)", DEVICE | CUDA),
+         "attention kernels to use: mma avoids those for sm_90, naive stores all attention scores "
+         "(CUDA only)",
+         DEVICE | CUDA),
     WORD(TECHNIQUES, BATCHING, batching, "batching", batchings, "simd",
          "how to copy rows into batches: with vector instructions, or token by token", 0,
          .needs = SHARDS),

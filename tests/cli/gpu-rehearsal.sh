@@ -45,7 +45,7 @@ gpu() { # EXIT [NAME=VALUE]... $check OPTION...
 # ---- all parts, with the stand-in for cuDNN ----
 
 : > libraries/libcudnn.so.9
-gpu 0 SGT_HOST_CUDNN=1 $check --budget 560 versions first profile ab attention-hopper products ablation compile cases curves last \
+gpu 0 SGT_HOST_CUDNN=1 $check --budget 560 versions first profile ab early-launch products ablation compile cases curves last \
     --skip 'of mmap,overlap' # the next run has this chain
 stdout_matches '^pass self-check: [0-9]+ ok, of driver [0-9.]+, .*cudnn [0-9.]+'
 grep -q '"libraries": {"driver": "[0-9.]*", .*"cudnn": "[0-9.]*"' r.jsonl || fail 'no versions'
@@ -53,7 +53,7 @@ stdout_matches '^info step, B=2 T=16 bf16: [0-9.]+ tokens/s, .*, loss [0-9.]+, s
 stdout_matches '^info data wait, of a step: [0-9.]+ %$'
 for b in 2 1; do
     stdout_matches "^info kernels of a step, B=$b T=16 bf16: [1-9][0-9]* rows, as above, idle [0-9.]+ ms of [0-9.]+ ms$"
-    stdout_matches "^info --variant none, B=$b, to base: [0-9.]+ times$"
+    stdout_matches "^info --variant default,early-launch, B=$b, to base: [0-9.]+ times$"
     stdout_has "skip torch.compile, B=$b T=16 bf16, after ours: ModuleNotFoundError: No module named 'torch'"
     stdout_matches "^info ours, B=$b T=16 bf16: [0-9.]+ tokens/s, "
 done

@@ -129,7 +129,7 @@ trains cudnn:crash 'attention cudnn' crashed 'our attention'
 trains product_slope:crash "products with GELU's slope" crashed 'our attention' --document-mask
 # A variant: a run that uses it would fail because of its fault. After the self-check, a run does not
 # use it.
-hopper='--variant attention-hopper --model 1x128x2 --document-mask'
+hopper='--model 1x128x2 --document-mask'
 run 139 env SGT_HOST_FAULT=attention_hopper_kernel:crash sgt-train $cuda --run r --force --quiet --no-self-check $hopper
 trains attention_hopper_kernel:crash 'attention hopper' crashed 'our attention' $hopper
 

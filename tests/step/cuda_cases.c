@@ -39,10 +39,11 @@ void hopper(step_check *s)
         f.model.heads = f.model.channels / 64;
         sgt_backend_options plain = fixture_options(s, &f, f.batch), o;
         plain.deterministic = 1;
+        plain.attention = SGT_ATTENTION_MMA;
         plain.dropout = with == 1 ? 0.1f : 0;
         plain.documents = with == 2;
         o = plain;
-        o.variants |= SGT_VARIANT_ATTENTION_HOPPER;
+        o.attention = SGT_ATTENTION_OWN;
         const char *at = with == 1 ? "dropout" : with == 2 ? "documents" : "plain";
         scoped(sgt_backend) *b = open_fixture(s, &f, &o, f.batch);
         s->skipped = !strstr(b->level, "sm_90");

@@ -255,11 +255,11 @@ Test(settings, variants_are_kept_by_name)
     scoped_memory char *text = sgt_config_json(&s);
     scoped(sgt_config) kept = with(text);
     cr_expect_str_eq(kept.variant, sgt_variants_words(names, SGT_VARIANTS_DEFAULT));
-    s.variant = names; /* the same variants in another order */
+    s.variant = names;
     must(sgt_config_same_run(&s, text, 0, why));
-    s.variant = "none";
+    s.variant = "head-chunks";
     expect_failure_about(sgt_config_same_run(&s, text, 0, why), SGT_EUNSUPPORTED,
-                         "--variant: \"none\" here, but it was \"");
+                         "--variant: \"head-chunks\" here, but it was \"none\"");
     must(sgt_config_same_run(&s, text, 1, why));
     s.batch = SGT_DEFAULT_COUNT;
     s.step.precision = SGT_DEFAULT_WORD;
@@ -271,12 +271,7 @@ Test(settings, variants_are_kept_by_name)
     cr_expect(sgt_variants_parse(&set, "none", &err) == 0 && set == 0);
     cr_expect(sgt_variants_parse(&set, "none,default", &err) == 0 && set == SGT_VARIANTS_DEFAULT);
     cr_expect(sgt_variants_parse(&set, "all", &err) == 0 && set == (1u << SGT_VARIANTS) - 1);
-    /* a run whose variants have become parts of every step */
-    must(sgt_variants_parse(
-        &set, "layernorm-rows,bias-branches,gradients-written,dq-uncleared,gemm-tune", why));
-    cr_expect_eq(set, 0);
-    static const char *const bad[] = {"", "attention", "attention-hopper,", ",all",
-                                      "attention-hopper none"};
+    static const char *const bad[] = {"", "head", "head-chunks,", ",all", "head-chunks none"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         s.variant = bad[i];
         cr_expect_eq(sgt_config_check(&s, &err), SGT_EUSAGE, "%s", bad[i]);
@@ -323,15 +318,14 @@ Test(settings, what_only_cuda_has_is_refused_elsewhere)
 {
     static const struct {
         const char *text, *why;
-    } given[] = {
-        {"{\"attention\": \"own\"}", "--attention own: needs --device cuda"},
-        {"{\"sync-metrics\": true}", "--sync-metrics: needs --device cuda"},
-        {"{\"no-fuse\": true}", "--no-fuse: needs --device cuda"},
-        {"{\"no-graphs\": true}", "--no-graphs: needs --device cuda"},
-        {"{\"no-pad-vocab\": true}", "--no-pad-vocab: needs --device cuda"},
-        {"{\"variant\": \"attention-hopper\"}", "--variant attention-hopper: needs --device cuda"},
-        {"{\"attention\": \"auto\", \"no-fuse\": false, \"no-overlap\": true}", NULL},
-        {"{\"deterministic\": true, \"batching\": \"scalar\"}", NULL}};
+    } given[] = {{"{\"attention\": \"own\"}", "--attention own: needs --device cuda"},
+                 {"{\"sync-metrics\": true}", "--sync-metrics: needs --device cuda"},
+                 {"{\"no-fuse\": true}", "--no-fuse: needs --device cuda"},
+                 {"{\"no-graphs\": true}", "--no-graphs: needs --device cuda"},
+                 {"{\"no-pad-vocab\": true}", "--no-pad-vocab: needs --device cuda"},
+                 {"{\"variant\": \"head-chunks\"}", "--variant head-chunks: needs --device cuda"},
+                 {"{\"attention\": \"auto\", \"no-fuse\": false, \"no-overlap\": true}", NULL},
+                 {"{\"deterministic\": true, \"batching\": \"scalar\"}", NULL}};
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         for (int cuda = 0; cuda < 2; cuda++) {
             sgt_error err;
@@ -349,7 +343,7 @@ Test(settings, what_only_cuda_has_is_refused_elsewhere)
             must(sgt_config_take_device(&s, cuda, bf16, why));
             cr_expect_eq(s.step.no_fuse + s.step.no_graphs + s.step.no_pad_vocab + s.sync_metrics +
                              (s.step.attention == SGT_ATTENTION_OWN) +
-                             (s.variant && !strcmp(s.variant, "attention-hopper")),
+                             (s.variant && !strcmp(s.variant, "head-chunks")),
                          cuda && given[i].why ? 1 : 0, "%s", given[i].text);
         }
 }

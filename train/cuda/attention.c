@@ -43,13 +43,13 @@ static const char *left_out(const sgt_cuda_backend *c, const char *path, sgt_err
 }
 
 /* Choose between sgt's two fused attention implementations. Return the one for sm_90 (H100 and
- * H200) if the user's variants include it, it supports the head size, and it has passed the
- * self-check. Otherwise return the one for all GPUs. */
+ * H200), unless --attention mma was given, it does not support the head size, or it has failed the
+ * self-check. In these cases, return the one for all GPUs. */
 static sgt_cuda_path our_path(const sgt_cuda_backend *c)
 {
     sgt_error why;
-    int asked = (c->plan.variants & SGT_VARIANT_ATTENTION_HOPPER) != 0;
-    return asked && sgt_cuda_attention_hopper_serves(c->shape.type, c->shape.D) &&
+    return c->o.attention != SGT_ATTENTION_MMA &&
+                   sgt_cuda_attention_hopper_serves(c->shape.type, c->shape.D) &&
                    !left_out(c, SGT_CHECK_HOPPER, &why)
                ? SGT_PATH_HOPPER
                : SGT_PATH_OWN;
@@ -100,6 +100,7 @@ static int choose_named_path(sgt_cuda_backend *c, sgt_error *err)
     const char *why;
     switch (c->o.attention) {
     case SGT_ATTENTION_OWN:
+    case SGT_ATTENTION_MMA:
         why = own_lacks(c, &space);
         c->plan.path = our_path(c);
         break;
@@ -277,7 +278,7 @@ static const struct path {
                         forward_cudnn, backward_cudnn},
     [SGT_PATH_NAIVE] = {"naive attention", NULL, forward_naive, backward_naive},
     [SGT_PATH_HOPPER] = {"our attention for sm_90",
-                         "--variant none instead of our attention for sm_90", forward_own,
+                         "--attention mma instead of our attention for sm_90", forward_own,
                          backward_own},
 };
 

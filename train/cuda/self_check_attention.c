@@ -221,26 +221,26 @@ static int check(numbers *x, int device, const setting *s, sgt_error *err)
 {
     sgt_backend *b;
     uint32_t T = (uint32_t)s->T;
-    sgt_backend_options o = {
-        .model = {.layers = 1,
-                  .channels = few(T) * (uint32_t)s->D,
-                  .heads = few(T),
-                  .vocab = 128,
-                  .positions = T,
-                  .eps = 1e-5f},
-        .batch = few(T),
-        .seq = T,
-        .threads = 1,
-        .precision = s->precision,
-        .attention = strcmp(s->path, SGT_CHECK_CUDNN) == 0   ? SGT_ATTENTION_CUDNN
-                     : strcmp(s->path, SGT_CHECK_NAIVE) == 0 ? SGT_ATTENTION_NAIVE
-                                                             : SGT_ATTENTION_OWN,
-        .variants = strcmp(s->path, SGT_CHECK_HOPPER) == 0 ? SGT_VARIANT_ATTENTION_HOPPER : 0,
-        .deterministic = s->deterministic,
-        .dropout = s->masked ? RATE : 0,
-        .documents = s->masked,
-        .card = (uint32_t)device,
-        .checking = 1};
+    sgt_backend_options o = {.model = {.layers = 1,
+                                       .channels = few(T) * (uint32_t)s->D,
+                                       .heads = few(T),
+                                       .vocab = 128,
+                                       .positions = T,
+                                       .eps = 1e-5f},
+                             .batch = few(T),
+                             .seq = T,
+                             .threads = 1,
+                             .precision = s->precision,
+                             .attention =
+                                 strcmp(s->path, SGT_CHECK_CUDNN) == 0   ? SGT_ATTENTION_CUDNN
+                                 : strcmp(s->path, SGT_CHECK_NAIVE) == 0 ? SGT_ATTENTION_NAIVE
+                                 : strcmp(s->path, SGT_CHECK_OWN) == 0   ? SGT_ATTENTION_MMA
+                                                                         : SGT_ATTENTION_OWN,
+                             .deterministic = s->deterministic,
+                             .dropout = s->masked ? RATE : 0,
+                             .documents = s->masked,
+                             .card = (uint32_t)device,
+                             .checking = 1};
     int rc = sgt_cuda_backend_open(&b, &o, err);
     if (rc < 0) return rc;
     rc = prepare(x, s, err);
