@@ -13,12 +13,12 @@ import sys
 BUDGET = {
     "tokenize": 13088,
     "loader": 7033,
-    "train": 13334,
+    "train": 13325,
     "kernels": 10163,
     "tools": 13509,
-    "tests": 41448,
+    "tests": 41444,
     "manuals": 1760,
-    "pages": 1342,
+    "pages": 1344,
 }
 HEADERS = {"loader/sgt_loader.h": 300, "tokenize/sgt_tokenize.h": 220}  # lines of public headers
 DATA = set(
