@@ -404,7 +404,8 @@ struct sgt_backend {
     /* name of the CPU or GPU kernels in use, such as "avx512"; results are bit-identical only with
      * equal `level` and equal `library` */
     const char *level;
-    /* name of the matrix-product library in use: "own matrix products" or "cuBLASLt ..." */
+    /* names of the libraries in use, such as "own matrix products", or "CUDA 13.0, cuBLASLt 13.1.0,
+     * cuDNN 9.19.0" */
     const char *library;
     /* number of steps by which metrics are delayed: the metrics of step s are available only after
      * step s + lag has been started; 0 on a CPU */

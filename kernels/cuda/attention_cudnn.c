@@ -522,6 +522,8 @@ static size_t dq_bytes(const sgt_cudnn_attention_options *o)
     return o->deterministic ? 0 : round_up(o->B * o->H * o->T * o->D * sizeof(float));
 }
 
+const char *sgt_cudnn_attention_library(const sgt_cudnn_attention *a) { return a->api->title; }
+
 size_t sgt_cudnn_attention_workspace(const sgt_cudnn_attention *a)
 {
     size_t forward = round_up(a->forward.workspace);

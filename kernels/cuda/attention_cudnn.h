@@ -46,6 +46,9 @@ int sgt_cudnn_attention_open(sgt_cudnn_attention **out, const sgt_cudnn_attentio
  * are freed. */
 void sgt_cudnn_attention_close(sgt_cudnn_attention *a);
 
+/* Return the library's name and version, such as "cuDNN 9.19.0". */
+const char *sgt_cudnn_attention_library(const sgt_cudnn_attention *a);
+
 /* Return the size in bytes of the workspace, which both passes may share. It holds the memory that
  * cuDNN's kernels need. In the backward pass, it also holds delta (B, H, T), the sums of dout*out,
  * and the sums of dQ (B, H, T, D). The caller allocates it in device memory, 256-byte aligned. The

@@ -139,6 +139,8 @@ check 'the same loss, uncounted' test "$(field loss .stdout)" = "$(field loss as
 ! grep -q cupti_kernels_step .stdout || fail 'a count that nobody made'
 run 0 sgt-bench step $tiny --device cuda --data d --sync-metrics --deterministic --json
 check 'the same numbers' test "$(field loss .stdout)" = "$(field loss async)"
+run 0 env SGT_HOST_CUDNN=1 sgt-bench step $tiny --device cuda --data d --attention cudnn --json
+stdout_matches '"library": "CUDA [0-9.]+, cuBLASLt [0-9.]+, cuDNN on the host"'
 run 0 sgt-bench step $tiny --device cuda --data d --variant all --deterministic --json
 check 'every variant' test "$(sed -n 's/.*"variants": "\([^"]*\)".*/\1/p' .stdout | tr , '\n')" = "$(cat variants)"
 

@@ -267,7 +267,7 @@ static void backward_naive(sgt_cuda_backend *c, const sgt_cuda_block *l, const s
 static const struct path {
     const char *name;
     /* advice for users whose gradients are infinite or NaN: which attention implementation to use
-     * instead; NULL if there is no advice */
+     * instead */
     const char *instead;
     void (*forward)(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a);
     void (*backward)(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a);
@@ -276,7 +276,8 @@ static const struct path {
                       backward_own},
     [SGT_PATH_CUDNN] = {"cuDNN's attention", "--attention own instead of cuDNN's attention",
                         forward_cudnn, backward_cudnn},
-    [SGT_PATH_NAIVE] = {"naive attention", NULL, forward_naive, backward_naive},
+    [SGT_PATH_NAIVE] = {"naive attention", "--attention own instead of naive attention",
+                        forward_naive, backward_naive},
     [SGT_PATH_HOPPER] = {"our attention for sm_90",
                          "--attention mma instead of our attention for sm_90", forward_own,
                          backward_own},

@@ -391,8 +391,12 @@ static void describe(sgt_cuda_backend *c)
         snprintf(head, sizeof head, "head by %zu rows, ", c->plan.head_rows);
     snprintf(c->plan.path_text, sizeof c->plan.path_text, "sm_%d%d, %s%s", c->device.major,
              c->device.minor, head, sgt_cuda_attention_name(c->plan.path, &c->base.attention));
-    snprintf(c->library, sizeof c->library, "CUDA %d.%d, %s", c->device.runtime / 1000,
-             c->device.runtime % 1000 / 10, sgt_cuda_gemms_library(c->plan.gemms));
+    /* naive attention was chosen because of the head size, so no other attention can be used */
+    if (!sgt_cuda_attention_serves(c->shape.D)) c->base.attention = NULL;
+    snprintf(c->library, sizeof c->library, "CUDA %d.%d, %s%s%s", c->device.runtime / 1000,
+             c->device.runtime % 1000 / 10, sgt_cuda_gemms_library(c->plan.gemms),
+             c->plan.cudnn ? ", " : "",
+             c->plan.cudnn ? sgt_cudnn_attention_library(c->plan.cudnn) : "");
     size_t n = strlen(c->plan.path_text);
     if (c->group)
         snprintf(c->plan.path_text + n, sizeof c->plan.path_text - n, ", %zu ranks",
