@@ -453,6 +453,7 @@ const step_case step_cases[] = {
     {"hopper", hopper, 1 << SGT_PRECISION_BF16 | 1 << SGT_PRECISION_FP16, 1, 0},
     {"cudnn", cudnn, 1 << SGT_PRECISION_BF16 | 1 << SGT_PRECISION_FP16, 1, 1},
     {"variants", variants, EXACT, 1, 0},
+    {"variants_used", variants_used, 1 << SGT_PRECISION_BF16, 1, 0},
     {"head_chunks", head_chunks, EXACT, 1, 0},
     {"gradients_written", gradients_written, EXACT, 1, 0},
     {"waits", waits, EXACT, 1, 0},

@@ -43,6 +43,7 @@ void as_pytorch(step_check *s); /* three fixtures, with the default options */
 
 /* variants.c */
 void variants(step_check *s);
+void variants_used(step_check *s);
 void head_chunks(step_check *s);
 void gradients_written(step_check *s);
 

@@ -46,6 +46,53 @@ void variants(step_check *s)
     forget(&none[1]);
 }
 
+/* Return how often `part` occurs in `text`. */
+static int count_of(const char *text, const char *part)
+{
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, part)); at++) n++;
+    return n;
+}
+
+/* Check that the variants in `set`, and no others, are used. The list of algorithms names the shape
+ * of each matrix product: those for the weights of qkv and fc are limited to some multiprocessors,
+ * and those of proj and fcproj add no bias. */
+static void is_used(step_check *s, uint32_t set)
+{
+    char names[SGT_VARIANTS_TEXT];
+    sgt_backend_options o = options_of(s, "tiny_tanh", 1);
+    scoped(fixture) f;
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    o.variants = set;
+    o.deterministic = 1;
+    scoped(sgt_backend) *b = open_fixture(s, &f, &o, f.batch);
+    snprintf(s->at, sizeof s->at, "%.100s", sgt_variants_words(names, set));
+    expect(s, count_of(b->choices, ",sm") == (set & SGT_VARIANT_BIAS_ROOM ? 2 : 0),
+           "products on fewer multiprocessors: %s", b->choices);
+    expect(s, count_of(b->choices, ",bias") == (set & SGT_VARIANT_NORM_BIAS ? 2 : 4),
+           "products that add a bias: %s", b->choices);
+    expect(s,
+           !strstr(b->level, ", early launches") ==
+               !(set & SGT_VARIANT_EARLY_LAUNCH && strstr(b->level, "sm_90")),
+           "early launches: %s", b->level);
+}
+
+/* Each variant has an effect, and none after it. Kernels start early only on sm_90. */
+void variants_used(step_check *s)
+{
+    const char *device = getenv("SGT_HOST_DEVICE");
+    for (int i = 0; i <= SGT_VARIANTS; i++) {
+        is_used(s, i < SGT_VARIANTS ? 1u << i : (1u << SGT_VARIANTS) - 1);
+        is_used(s, 0);
+    }
+    if (device) return;
+    setenv("SGT_HOST_DEVICE", "arch=80", 1); /* on the host; a GPU stays what it is */
+    is_used(s, SGT_VARIANT_EARLY_LAUNCH);
+    setenv("SGT_HOST_DEVICE", "arch=90", 1);
+    is_used(s, SGT_VARIANT_EARLY_LAUNCH);
+    unsetenv("SGT_HOST_DEVICE");
+}
+
 /* Run three steps of 13 rows of 16 tokens, and evaluate these rows. The ids are drawn here, because
  * the fixture has fewer. Set *chunks to whether the head works in chunks of 128 rows. */
 static outcome of_many_rows(step_check *s, sgt_backend_options *o, double *eval, int *chunks)

@@ -389,8 +389,9 @@ static void describe(sgt_cuda_backend *c)
     char head[40] = "";
     if (c->plan.head_rows < c->shape.N)
         snprintf(head, sizeof head, "head by %zu rows, ", c->plan.head_rows);
-    snprintf(c->plan.path_text, sizeof c->plan.path_text, "sm_%d%d, %s%s", c->device.major,
-             c->device.minor, head, sgt_cuda_attention_name(c->plan.path, &c->base.attention));
+    snprintf(c->plan.path_text, sizeof c->plan.path_text, "sm_%d%d, %s%s%s", c->device.major,
+             c->device.minor, head, sgt_cuda_attention_name(c->plan.path, &c->base.attention),
+             sgt_cuda_launches_early() ? ", early launches" : "");
     /* naive attention was chosen because of the head size, so no other attention can be used */
     if (!sgt_cuda_attention_serves(c->shape.D)) c->base.attention = NULL;
     snprintf(c->library, sizeof c->library, "CUDA %d.%d, %s%s%s", c->device.runtime / 1000,

@@ -183,7 +183,7 @@ typedef struct sgt_cuda_plan {
      * variant head-chunks */
     size_t head_rows;
     sgt_cuda_path path;
-    char path_text[64];
+    char path_text[96];
     sgt_cudnn_attention *cudnn;
     /* 1: set cuDNN's accumulated sums of dQ to 0 before each backward pass; 0: not needed */
     int clear_dq;

@@ -33,7 +33,7 @@ typedef struct sgt_cuda_attention_times {
     double peak_flops;
     /* level: names of the kernels, for example "sm_90, our attention"; library: name of the matrix
      * library, for example "CUDA 13.0, cuBLASLt 13.1.0" */
-    char level[64], library[96];
+    char level[96], library[96];
 } sgt_cuda_attention_times;
 
 /* Open a backend with the options *o, and time the attention implementation that o->attention

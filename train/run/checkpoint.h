@@ -34,7 +34,7 @@ typedef struct sgt_checkpoint_state {
     char *sets;
     /* Names of the device, the kernels' instruction set and the matrix-product library that the run
      * used. If any of them changes, results differ in their last bits. */
-    char device[16], level[64], library[96];
+    char device[16], level[96], library[96];
     int scaling; /* 1: the backend has a loss scaler, whose state is in `scaler`; 0: it has none */
     sgt_scaler scaler;
     /* 1: the run uses --skip-spikes, whose past losses and gradient norms are in scaler.outliers;

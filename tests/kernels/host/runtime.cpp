@@ -77,7 +77,7 @@ int sgt_cuda_device_open(sgt_cuda_device *d, int index, sgt_error *err)
     snprintf(d->name, sizeof d->name, "the host");
     d->major = described.arch / 10;
     d->minor = described.arch % 10;
-    d->multiprocessors = 2;
+    d->multiprocessors = 22;
     d->memory = described.memory;
     d->available = described.memory - host::memory_used();
     d->driver = described.driver;
