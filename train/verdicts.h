@@ -60,4 +60,12 @@ static inline const sgt_checked *sgt_verdict_out(const sgt_verdicts *v, const ch
     return c && !sgt_checked_good(c) ? c : NULL;
 }
 
+/* Return the verdict on `path` if it is not "ok", otherwise NULL. In contrast to sgt_verdict_out,
+ * this includes "absent": paths whose results nothing else checks need the verdict "ok". */
+static inline const sgt_checked *sgt_verdict_not_ok(const sgt_verdicts *v, const char *path)
+{
+    const sgt_checked *c = sgt_verdict_of(v, path);
+    return c && strcmp(c->verdict, "ok") != 0 ? c : NULL;
+}
+
 #endif

@@ -39,6 +39,15 @@ run 0 env SGT_HOST_CUDNN=old sgt-train --self-check
 row 'attention cudnn' ok
 run 1 env SGT_HOST_CUDNN=old SGT_HOST_FAULT=cudnn:wrong sgt-train --self-check
 row 'attention cudnn' 'wrong    the output in bf16 has a relative error of 1, but at most 0.023 is allowed'
+# cuDNN that supports no fp16 is used with bf16 nevertheless. Epilogues that cuBLASLt does not
+# support in bf16 are absent, although it supports them in other number formats.
+run 0 env SGT_HOST_CUDNN=no-half sgt-train --self-check
+row 'attention cudnn' ok
+run 0 env SGT_HOST_CUBLASLT=bf16-plain sgt-train --self-check
+for path in 'products with bias' 'products with GELU' "products with GELU's slope"; do
+    row "$path" absent
+done
+row products ok
 # Faults are found even if only rows longer than a tile, or only wide heads, are wrong.
 for fault in wrong-long wrong-wide; do
     run 1 env SGT_HOST_CUDNN=$fault sgt-train --self-check
@@ -168,6 +177,15 @@ stderr_has "sgt-train: attention: own (cuDNN's cannot be used: $absent)"
 stderr_has 'sm_90, our attention kernels, '
 refuses '' "--attention cudnn: ${absent%% (*}" --attention cudnn
 run 0 sgt-train $cuda --run r --force --quiet --attention cudnn --no-self-check
+
+# Products that could not be checked are not used either: a run that used them would crash.
+for product in 'products with bias:product_bias' 'products with GELU:product_gelu' \
+    "products with GELU's slope:product_slope"; do
+    sed "/\"${product%:*}\"/,/\]/{s/\"ok\"/\"absent\"/; s/\"\"/\"no plan\"/}" kept > $verdicts
+    run 0 env SGT_HOST_FAULT="${product#*:}:crash" sgt-train $cuda --run r --force --quiet
+done
+sed '/"products for Muon"/,/\]/{s/"ok"/"absent"/; s/""/"no plan"/}' kept > $verdicts
+refuses '' "--optimizer muon: ${absent%% (*}" --optimizer muon
 
 # ---- --no-self-check, a cache that is damaged or not writable, a check that cannot run ----
 rm -rf cache

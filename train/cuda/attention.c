@@ -36,8 +36,8 @@ static int open_cudnn(sgt_cuda_backend *c, sgt_error *err)
  * return the reason why training must not use `path`. Otherwise return NULL. */
 static const char *left_out(const sgt_cuda_backend *c, const char *path, sgt_error *why)
 {
-    const sgt_checked *v = sgt_verdict_of(c->o.verdicts, path);
-    if (!v || strcmp(v->verdict, "ok") == 0) return NULL;
+    const sgt_checked *v = sgt_verdict_not_ok(c->o.verdicts, path);
+    if (!v) return NULL;
     sgt_check_refuse(v, "", why);
     return why->text;
 }

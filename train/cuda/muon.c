@@ -61,8 +61,9 @@ int sgt_cuda_muon_plan(sgt_cuda_backend *c, sgt_error *err)
     size_t C = c->shape.C;
     sgt_cuda_gemm_shape square = product(c, C, C, C, C, C);
     if (c->o.optim.kind != SGT_MUON) return SGT_OK;
-    int rc =
-        sgt_check_refuse(sgt_verdict_out(c->o.verdicts, SGT_CHECK_MUON), "--optimizer muon: ", err);
+    /* sgt_cuda_gemm_plan does not check Muon's factors, so the verdict must be "ok" */
+    int rc = sgt_check_refuse(sgt_verdict_not_ok(c->o.verdicts, SGT_CHECK_MUON),
+                              "--optimizer muon: ", err);
     for (int i = 0; i < SGT_CUDA_HEAD && rc == SGT_OK; i++) rc = plan_kind(c, i, err);
     square.accumulate = 1;
     square.stride_a = square.stride_b = square.stride_d = sgt_cuda_muon_stride(C * C);

@@ -141,7 +141,10 @@ static void plan_fused(sgt_cuda_planned *p, sgt_cuda_backend *c, const char *nam
 /* Plan the matrix products that have GELU as an epilogue, which the library supports only for
  * GELU's tanh form. Do not plan fc_gelu if a layer may recompute GELU. The recomputation uses sgt's
  * separate kernel, which rounds differently from the epilogue, but recomputation must not change
- * any bit of the results. */
+ * any bit of the results.
+ *
+ * An epilogue is used only if its verdict is "ok". sgt_cuda_gemm_plan checks the shapes of this run
+ * as well, but compares only elements of D, not the input of GELU that the epilogue stores. */
 static void plan_gelu(sgt_cuda_backend *c)
 {
     const sgt_cuda_layer *fc = &sgt_cuda_layers[SGT_CUDA_FC],
@@ -149,10 +152,10 @@ static void plan_gelu(sgt_cuda_backend *c)
     c->plan.fc_gelu.gemm = c->plan.dgelu.gemm = NULL;
     if (c->o.no_fuse || c->model.gelu != SGT_GELU_TANH) return;
     if (!c->o.recompute_at && c->o.recompute != SGT_RECOMPUTE_GELU &&
-        !sgt_verdict_out(c->o.verdicts, SGT_CHECK_GELU))
+        !sgt_verdict_not_ok(c->o.verdicts, SGT_CHECK_GELU))
         plan_fused(&c->plan.fc_gelu, c, fc->forward, forward_shape(c, c->shape.C, 4 * c->shape.C),
                    SGT_EPILOGUE_GELU);
-    if (!sgt_verdict_out(c->o.verdicts, SGT_CHECK_SLOPE))
+    if (!sgt_verdict_not_ok(c->o.verdicts, SGT_CHECK_SLOPE))
         plan_fused(&c->plan.dgelu, c, fcproj->dx, dx_shape(c, 4 * c->shape.C, c->shape.C),
                    SGT_EPILOGUE_DGELU);
 }
@@ -280,7 +283,7 @@ int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err)
 {
     int rc =
         sgt_check_refuse(sgt_verdict_out(c->o.verdicts, SGT_CHECK_PRODUCTS), "cuBLASLt: ", err);
-    c->plan.bias_apart = c->o.no_fuse || sgt_verdict_out(c->o.verdicts, SGT_CHECK_BIAS);
+    c->plan.bias_apart = c->o.no_fuse || sgt_verdict_not_ok(c->o.verdicts, SGT_CHECK_BIAS);
     for (int i = 0; i < SGT_CUDA_HEAD && rc == SGT_OK; i++) rc = plan_linear(c, i, err);
     if (rc == SGT_OK) rc = plan_head(c, err);
     if (rc == SGT_OK && c->plan.path == SGT_PATH_NAIVE) rc = plan_naive(c, err);

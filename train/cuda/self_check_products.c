@@ -194,21 +194,21 @@ static int in_type(products *p, sgt_cuda_epilogue epilogue, sgt_cuda_type type, 
     return run(p, err);
 }
 
-/* Check a matrix product in every precision that training offers. Skip a number format if the
- * library does not support the epilogue in it. */
+/* Check a matrix product in every precision that training offers. The library must support bf16,
+ * the default; otherwise, return SGT_EUNSUPPORTED. Skip other number formats in which the library
+ * does not support the epilogue. */
 static int in_all_types(products *p, sgt_cuda_epilogue epilogue, sgt_error *err)
 {
     static const struct {
         sgt_cuda_type type;
         int tf32;
     } types[] = {{SGT_BF16, 0}, {SGT_F16, 0}, {SGT_F32, 0}, {SGT_F32, 1}};
-    int rc = SGT_OK, served = 0;
+    int rc = SGT_OK;
     for (size_t i = 0; i < sizeof types / sizeof *types && rc == SGT_OK; i++) {
         rc = in_type(p, epilogue, types[i].type, types[i].tf32, err);
-        served += rc == SGT_OK;
-        if (rc == SGT_EUNSUPPORTED && epilogue != SGT_EPILOGUE_NONE) rc = SGT_OK;
+        if (rc == SGT_EUNSUPPORTED && i > 0 && epilogue != SGT_EPILOGUE_NONE) rc = SGT_OK;
     }
-    return rc == SGT_OK && !served ? SGT_EUNSUPPORTED : rc;
+    return rc;
 }
 
 static int check(const form *f, sgt_cuda_epilogue epilogue, sgt_error *err)

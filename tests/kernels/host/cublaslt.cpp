@@ -268,6 +268,9 @@ sgt_lt_status status_of(const Desc *p, const Layout *a, const Layout *b, const L
     const bool at = p->get<int32_t>(SGT_LT_DESC_TRANSA, 0),
                bt = p->get<int32_t>(SGT_LT_DESC_TRANSB, 0);
     if (lt.refuses) return SGT_LT_NOT_SUPPORTED;
+    if (lt.bf16_plain && a->type == SGT_LT_R_16BF &&
+        p->get<uint32_t>(SGT_LT_DESC_EPILOGUE, SGT_LT_EPILOGUE_DEFAULT) != SGT_LT_EPILOGUE_DEFAULT)
+        return SGT_LT_NOT_SUPPORTED;
     for (const Layout *x : {a, b, d})
         if (!x->rows || !x->columns || x->rows > INT32_MAX || x->columns > INT32_MAX ||
             x->ld < x->rows || x->batch() != d->batch())
@@ -369,6 +372,7 @@ const sgt_cublaslt *sgt_cublaslt_load(sgt_error *err)
 {
     const char *asked = getenv("SGT_HOST_CUBLASLT");
     if (asked && strcmp(asked, "rounds") == 0) host::lt.rounds = ~0;
+    if (asked && strcmp(asked, "bf16-plain") == 0) host::lt.bf16_plain = true;
     if (!host::lt.missing) return &host::table;
     sgt_fail(err, SGT_EUNSUPPORTED, "cuBLASLt: told to be missing");
     return nullptr;

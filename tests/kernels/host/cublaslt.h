@@ -26,6 +26,7 @@ struct Lt {
     bool missing = false;    /* there is no library */
     bool no_driver = false;  /* creating a handle fails */
     bool refuses = false;    /* it supports no product */
+    bool bf16_plain = false; /* it supports no epilogues in bf16 */
     size_t version = 130100; /* of the library */
     int broken = 0;          /* set of algorithms that the heuristics return but matmul refuses */
     /* index of the algorithm that takes 10 us by event_clock, while all others take 2 ms; negative:

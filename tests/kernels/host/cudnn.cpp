@@ -4,7 +4,7 @@
  * environment. If the value is "adds", its engines add to dQ's sums without clearing them; if it is
  * "nan", dQ is NaN. If it is "old", the version is 9.15.0. If it is "wrong-long", no results are
  * written for rows of more than 128 tokens; if "wrong-wide", none for heads of more than 64
- * numbers. If it is "slow", events report 100 s more for each run. The real cuDNN is never used: on
+ * numbers. If it is "no-half", there is no engine for fp16. If it is "slow", events report 100 s more for each run. The real cuDNN is never used: on
  * a machine with a GPU it would take host addresses for device addresses. */
 #include "tests/kernels/host/cudnn.h"
 
@@ -248,6 +248,8 @@ int BackendFinalize(sgt_cudnn_desc which)
         std::string &text = cudnn.graph = "";
         for (size_t i = 0; i < count; i++)
             text += text_of(d, d->all<Desc *>(N(ATTR_OPERATIONGRAPH_OPS))[i]);
+        if (cudnn.no_half && d->tensor[Q]->get<int>(N(ATTR_TENSOR_DATA_TYPE)) == N(DATA_HALF))
+            return FAILED;
         return text == FORWARD || text == BACKWARD DQ_BY_SUMS || text == BACKWARD DQ_AT_ONCE
                    ? 0
                    : FAILED;
@@ -302,6 +304,7 @@ int sgt_cudnn_load(const sgt_cudnn **out, sgt_error *err)
     if (word == "adds") host::cudnn.sums = host::SUMS_ADDED;
     if (word == "nan") host::cudnn.sums = host::SUMS_NAN;
     if (word == "wrong-long") host::cudnn.T = 128;
+    if (word == "no-half") host::cudnn.no_half = true;
     if (word == "slow") host::cudnn.slow = true;
     if (word == "wrong-wide") host::cudnn.D = 64;
 #define ROW(result, name, arguments) api.name = host::name;

@@ -14,6 +14,7 @@ namespace host
 enum Sums { SUMS_CLEARED, SUMS_ADDED, SUMS_NAN };
 
 struct Cudnn {
+    bool no_half;   /* offers no engine for fp16 */
     bool there;     /* cuDNN is found, even if SGT_HOST_CUDNN is not set */
     bool no_device; /* creating a handle fails */
     int version = 91900;
