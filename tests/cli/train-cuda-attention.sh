@@ -83,7 +83,12 @@ for first in 1 slow; do
     same calls.0 calls.1 # the calls, each with the number of kernels before it
 done
 pair 0 "env SGT_HOST_CUDNN=1 $ranks" "$ranks"
-# All ranks compute as many rows of logits at a time as rank 0.
-chunks="env SGT_HOST_NCCL=trace=calls $ranks --variant head-chunks --batch-size 18"
-pair 0 "$chunks" "$chunks"
+# All ranks compute as many rows of logits at a time as rank 0, also if others are faster on rank 1:
+# products of many rows are slow on one rank, and many products on the other.
+chunks="SGT_HOST_NCCL=trace=calls $ranks --variant head-chunks --batch-size 18"
+pair 0 "env SGT_HOST_CUBLASLT=slow-rows $chunks" "env SGT_HOST_CUBLASLT=slow-calls $chunks"
 same calls.0 calls.1
+cp calls.0 in-chunks
+pair 0 "env SGT_HOST_CUBLASLT=slow-calls $chunks" "env SGT_HOST_CUBLASLT=slow-rows $chunks"
+same calls.0 calls.1
+! cmp -s calls.0 in-chunks || fail 'the same rows on both'

@@ -6,6 +6,7 @@
  * and forms the real library accepts. */
 #include "tests/kernels/host/cublaslt.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -191,6 +192,8 @@ struct Job {
     {
         for (int32_t which = 0; which < d.batch(); which++) multiply(which);
         if (event_clock >= 0) event_clock += lt.fast < 0 || algo == lt.fast ? 1e-5 : 2e-3;
+        if (lt.slow_rows) event_late += pow((double)(d.rows * d.columns), 2);
+        if (lt.slow_calls) event_late += 1e3;
     }
 
     /* the name of this work for planted faults (fault.cpp); "_same": both factors are the same
@@ -372,6 +375,8 @@ const sgt_cublaslt *sgt_cublaslt_load(sgt_error *err)
 {
     const char *asked = getenv("SGT_HOST_CUBLASLT");
     if (asked && strcmp(asked, "rounds") == 0) host::lt.rounds = ~0;
+    if (asked && strcmp(asked, "slow-rows") == 0) host::lt.slow_rows = true;
+    if (asked && strcmp(asked, "slow-calls") == 0) host::lt.slow_calls = true;
     if (asked && strcmp(asked, "bf16-plain") == 0) host::lt.bf16_plain = true;
     if (!host::lt.missing) return &host::table;
     sgt_fail(err, SGT_EUNSUPPORTED, "cuBLASLt: told to be missing");

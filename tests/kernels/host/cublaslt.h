@@ -27,6 +27,9 @@ struct Lt {
     bool no_driver = false;  /* creating a handle fails */
     bool refuses = false;    /* it supports no product */
     bool bf16_plain = false; /* it supports no epilogues in bf16 */
+    /* By events, a product takes the square of its elements in seconds, or 1000 s. With
+     * SGT_HOST_CUBLASLT=slow-rows and =slow-calls. */
+    bool slow_rows = false, slow_calls = false;
     size_t version = 130100; /* of the library */
     int broken = 0;          /* set of algorithms that the heuristics return but matmul refuses */
     /* index of the algorithm that takes 10 us by event_clock, while all others take 2 ms; negative:
