@@ -696,7 +696,7 @@ static int fail_diverged(const loop *l, uint64_t done, sgt_error *err)
                     (unsigned long long)l->t->s->steps);
 }
 
-/* Return the error for a run whose last step is saved, but some of whose earlier saves failed. */
+/* Return the error for a run that has saved its last step, but failed to save some earlier ones. */
 static int fail_saves(const loop *l, sgt_error *err)
 {
     return sgt_fail(err, SGT_EIO, "%s: step %llu is saved, but %llu earlier save%s failed",

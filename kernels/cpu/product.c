@@ -15,7 +15,7 @@ enum {
     /* Width of a tile in vectors. A tile has six rows, so its sums take 24 of the 32 vector
      * registers of AVX-512, or 12 of the 16 of AVX2. */
     VECTORS = W == 16 ? 4 : 2,
-    WIDE = VECTORS * W, /* width of a tile in columns, and of the strips in which B is packed */
+    WIDE = VECTORS * W, /* columns of a tile, and of a strip of packed B */
     PER_GROUP = SGT_FOR_bf16 ? 2 : 1,
     ELEMENT = 4 / PER_GROUP /* bytes */
 };

@@ -62,7 +62,7 @@ DEV uint32_t sum_before(uint32_t v, uint32_t *shared)
         if (lane >= step) upto += before;
     }
     if (lane == 31) shared[warp] = upto;
-    dev::block_sync(); // wait until every warp has written its sum, which other warps read
+    dev::block_sync(); // wait until every warp has written its sum, because other warps read it
     uint32_t start = upto - v;
     for (int w = 0; w < warp; w++) start += shared[w];
     return start;

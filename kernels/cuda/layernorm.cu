@@ -359,9 +359,9 @@ DEV void add_row(float &sum_g, float &sum_gx, const NormBackward<T> &a, const Ro
     }
 }
 
-// As norm_backward_kernel does, compute rstd * (g - mean(g) - xhat * mean(g*xhat)) and store it in
-// dx or, unless a.first is set, add it to the old dx. Add the stored dx, which is rounded to T, to
-// the column sums of dx.
+// Compute rstd * (g - mean(g) - xhat * mean(g*xhat)), as norm_backward_kernel does. If a.first is
+// set, store it in dx; otherwise, add it to dx. Then add the new dx, as rounded to T, to the column
+// sums of dx.
 template <class T, int CHUNKS>
 DEV void store_row(const NormBackward<T> &a, size_t row, const Row<T, CHUNKS> &r, float mean_g,
                    float mean_gx, Columns<T, CHUNKS> &columns)

@@ -45,9 +45,9 @@ typedef struct sgt_library {
     int loaded;
 } sgt_library;
 
-/* Set additional folders, in which sgt_library_load searches for libraries that the system's own
- * folders do not contain. `folders` is a list separated by colons, or NULL for no folders. The
- * string is not copied and must stay valid. Call this function before threads start. */
+/* Set additional folders. If the system's own folders do not contain a library, sgt_library_load
+ * searches these. `folders` is a list separated by colons, or NULL for no folders. The string is
+ * not copied and must stay valid. Call this function before threads start. */
 void sgt_library_search(const char *folders);
 const char *sgt_library_searched(void);
 

@@ -1,4 +1,4 @@
-/* option.c: check a value against the words and bounds of an option. */
+/* option.c: check that an option's value is one of its permitted words or within its bounds. */
 #include "loader/base/option.h"
 
 #include <math.h>

@@ -18,11 +18,11 @@
 #include "tokenize/text/utf8.h"
 #include "tokenize/vocab/vocab.h"
 
-/* minimum size in bytes of text that is cut between two tokens (cut_long) if the split rule allows
- * no cut in it */
+/* If the split rule allows no cut in this many bytes of text, the text is cut between two tokens
+ * (cut_long). */
 #define LONG_PIECE ((size_t)1 << 20)
-/* maximum size in bytes of a JSONL line, and of text in which there is no offset at which it can be
- * cut; a longer line is bad, and more text without a cut is an error */
+/* Limit in bytes on a JSONL line, and on a stretch of text that cannot be cut. A longer line counts
+ * as a bad line; a longer stretch of text is an error. */
 #define EXTENT ((size_t)1 << 30)
 /* number of bytes of text per unit of work; small enough that the text and its ids fit into the L2
  * cache of a CPU core */

@@ -316,12 +316,12 @@ void sgt_text_feed_close(sgt_text_feed *f);
  * the index of its row (Parquet), or 0 for a complete text file. */
 int sgt_text_feed_split(const char *name, uint64_t position, double val_fraction);
 
-/* If all files of c are text files, make sure that neither split is empty. If no file falls into
- * the validation split and there are several files, put the file with the smallest hash into that
- * split. If all files fall into the validation split and val_fraction is less than 1, put the file
- * with the largest hash into the training split, and return 1. Otherwise return 0. If several files
- * have this hash, the first of them is chosen. The choice depends only on the names of the files,
- * so all ranks choose the same file. */
+/* If all files of c are text files, move a file to a split that would be empty. If the validation
+ * split is empty and there are several files, move the file with the smallest hash there. If the
+ * training split is empty and val_fraction is less than 1, move the file with the largest hash
+ * there. Of several files with an equal hash, the first is moved. All ranks move the same file,
+ * because the hashes depend only on the files' names. Return 1 if a file was moved to the training
+ * split, otherwise 0. */
 int sgt_text_feed_choose(sgt_corpus *c, double val_fraction);
 
 /* ---- checking that inputs are unchanged ----

@@ -170,8 +170,8 @@ static int check_end(sgt_source *s, int *end, sgt_error *err)
         f->path, f->size, s->at > f->size ? "more" : "fewer");
 }
 
-/* Read bytes from the file, from standard input or from the filter into the buffer p, from index *n
- * up to index `want`, and advance *n past the bytes read. Set *end to 1 at the end. */
+/* Fill p[*n] to p[want-1] with bytes of the source (a file, standard input or a filter), and advance
+ * *n past the bytes read. Set *end to 1 at the end of the source. */
 static int read_file(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err)
 {
     const sgt_corpus_file *f = s->file;

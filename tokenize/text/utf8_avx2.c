@@ -99,8 +99,8 @@ static inline size_t begun_at(const uint8_t *s, size_t at)
 
 size_t sgt_utf8_skip_avx2(const uint8_t *s, size_t at, size_t n)
 {
-    /* 1 if the previous block has non-ASCII bytes; in that case, its last character can continue in
-     * the current block, which must be checked even if all of its bytes are ASCII */
+    /* 1 if the previous block has non-ASCII bytes. Its last character may be incomplete there, so the
+     * current block must be checked even if all of its bytes are ASCII. */
     int before = 0;
     for (; n - at >= 64; at += 64) {
         const __m256i both = _mm256_or_si256(load(s + at), load(s + at + 32));

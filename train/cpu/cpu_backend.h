@@ -224,10 +224,9 @@ typedef struct sgt_cpu_update {
     /* the pieces that this rank updates (without ranks, all pieces), in the order of the model's
      * tensors */
     sgt_cpu_piece *pieces;
-    /* turn: index in `pieces` of the piece that a pass updates first. The pieces before `turn`
-     * belong to the token embedding, which comes first in the model but is needed last in the
-     * forward pass. A pass therefore begins at `turn`, continues to the end of `pieces`, and then
-     * updates the pieces before `turn`. */
+    /* turn: index in `pieces` of the piece that is updated first. The pieces before `turn` are those
+     * of the token embedding. They are updated last, because the next forward pass needs the whole
+     * token embedding only at its end, for the logits. */
     size_t piece_count, turn;
     /* 1: the last pass was deferred, so that some parameters may not be updated yet; 0: it is
      * complete */
