@@ -54,7 +54,7 @@ static const sgt_option table[] = {
     {"filter", 0, SGT_OPT_LIST, &o.filters, "EXT=COMMAND",
      .help =
          "read the output of COMMAND instead of each file named *.EXT; {} in COMMAND is the file's "
-         "path, as in 'pdf=pdftotext {} -'; for JSONL output, use EXT=jsonl:COMMAND"},
+         "path, as in 'pdf=pdftotext {} -'; if COMMAND prints JSONL, write EXT=jsonl:COMMAND"},
     {"special", 0, SGT_OPT_WORD, &t.special_eot, "none|eot",
      "meaning of <|endoftext|> in a text: start of a new document (eot) or ordinary text (none)",
      .def = "none"},

@@ -37,7 +37,7 @@ static const sgt_option table[] = {
     {"dropout", .as = BENCH_ROW(DROPOUT), .to = &bench_config.step.dropout},
     {"recompute", .as = BENCH_ROW(RECOMPUTE), .to = &bench_config.recompute,
      .choices = sgt_recompute_words,
-     .help = "activations to recompute in the backward pass instead of storing them"},
+     .help = "activations to recompute in the backward pass rather than store"},
     {"no-self-check", 0, SGT_OPT_FLAG, &bench_config.step.unverified,
      .help = "use the fastest matrix products without checking their results (CUDA)"},
     {"variants", 0, SGT_OPT_FLAG, &o.variants,
