@@ -161,7 +161,7 @@ typedef struct sgt_loader_info {
     /* documents that begin in the used shards, if the sampling is `documents` or `packed`, or if
      * the option `documents` is set and every shard has an .idx file; otherwise 0 */
     uint64_t documents;
-    /* for SGT_SAMPLING_PACKED: tokens of all documents, and how many of these epoch 0 crops */
+    /* for SGT_SAMPLING_PACKED: tokens of all documents, and tokens that are cropped in epoch 0 */
     uint64_t packed_tokens, cropped;
     /* how the data is read, such as "preload" or "uring (mmap: io_uring is forbidden)" */
     const char *reader_detail;

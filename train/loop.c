@@ -182,9 +182,9 @@ static void report_epoch(watch *w, const sgt_metrics *m)
     w->epoch_start = sgt_now();
 }
 
-/* Round x to as many digits as log.jsonl stores. After a resume, the diagnosis gets values from the
- * log, which are rounded. So that the diagnosis is the same without an interruption, it must always
- * get rounded values. */
+/* Round x to as many digits as log.jsonl stores. All values for the diagnosis are rounded, because
+ * after a resume, they come from the log. A run that was interrupted then gets the same diagnosis
+ * as a run that was not. */
 static double logged(double x)
 {
     char text[32];

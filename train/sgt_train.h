@@ -130,7 +130,7 @@ typedef struct sgt_training_result {
     uint64_t documents;
     sgt_train_set *sets; /* array with set_count elements; NULL if there is one set */
     uint32_t set_count;
-    /* compute for training this model on train_tokens tokens, in petaflop/s-days (see
+    /* number of operations for training this model on train_tokens tokens, in petaflop/s-days (see
      * sgt_pf_days) */
     double pf_days;
     double seconds; /* duration of this call in seconds, with evaluations and checkpoints */

@@ -272,8 +272,8 @@ template <class T> struct Operand {
 };
 
 // For each of M groups of 16 rows, add the product of a[m] and b to blocks n and n + 1 of c[m]. A
-// block has 8 columns. For Tf32x3, add the two products with `small`, which are smaller, before the
-// product of `big` and `big`.
+// block has 8 columns. For Tf32x3, add the two products with a `small` operand before the product
+// of `big` and `big`, because sums of small numbers lose less precision.
 template <class T, int M, int N>
 DEV void multiply(float (&c)[M][N][4], const Operand<T> (&a)[M], const Operand<T> &b, int n)
 {

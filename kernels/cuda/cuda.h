@@ -307,7 +307,7 @@ void sgt_cuda_muon_normalize(sgt_cuda_stream s, sgt_cuda_type type, void *x, con
 
 /* Set p = p*(1 - lr*decay) - lr*reach*x, with lr from *c, where `reach` is .2*sqrt(max(rows,
  * columns)). Unless `copy` is NULL, also convert the new p to `type` and store it in `copy`. If
- * found_inf or `spike` is set, change neither p nor `copy`. In either case, set g to 0 for the next
+ * found_inf or `spike` is set, change neither p nor `copy`. In all cases, set g to 0 for the next
  * step unless `keep` is set.
  *   p, g (float) and copy: arrays in which matrices are `stride` apart */
 void sgt_cuda_muon_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *g,

@@ -220,8 +220,8 @@ static sgt_lt_status enqueue(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sg
     return rc;
 }
 
-/* Enqueue a matrix product on a stream and count the launch. If the library rejects the matrix
- * product, note the reason for the next sgt_cuda_check. */
+/* Enqueue a matrix product on a stream and count the launch. If the library rejects it, keep the
+ * reason, which the next sgt_cuda_check reports. */
 static void put(const sgt_cuda_gemm *p, sgt_cuda_stream s, const operands *x)
 {
     sgt_error why;

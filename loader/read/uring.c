@@ -137,8 +137,8 @@ static int expect(void *cursor_, const sgt_window *windows, uint32_t n)
 {
     cursor *c = cursor_;
     if (c->r->blocks) return 1; /* blocks are read ahead without announcements */
-    /* Reads of announcements that are cancelled cannot be stopped. The structs of these reads are
-     * reused only when the reads have ended. */
+    /* The windows announced earlier are not needed any more. Their reads cannot be stopped, so the
+     * structs of these reads are reused only when the reads have ended. */
     if (!n) c->known = 0;
     if (!n) return 1;
     sgt_ring_read *reads = place_at(c, c->known + 1);

@@ -203,7 +203,7 @@ typedef struct rows {
     /* n: number of rows; wide: n rounded up to a multiple of SGT_DRAWS_WIDTH, so that entire
      * vectors are processed */
     uint32_t n, wide;
-    uint64_t start; /* for sampling `block`: index in the epoch of the first window of the pool */
+    uint64_t start; /* for sampling `block`: the pool's first window, as an index in the epoch */
 } rows;
 
 /* Copy the row indices row[0 ... n-1] to r->at, with `begin` subtracted. Stop at the first index

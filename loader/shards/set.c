@@ -76,8 +76,8 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Compare the header of a shard with the entry of the shard in the manifest. A value that both of
- * them state must be the same. The two were written together, so a difference means that the shard
+/* Compare the header of a shard with the entry of the shard in the manifest. Values that
+ * appear in both must be equal. The two were written together, so a difference means that the shard
  * has been replaced since then. */
 static int compare_listed(sgt_set_shard *h, const sgt_manifest *m, const sgt_manifest_shard *listed,
                           sgt_error *err)

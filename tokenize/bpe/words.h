@@ -91,9 +91,9 @@ struct sgt_words {
      * the upper bits are a part of the word's hash. An entry that is 0 is empty. */
     uint64_t (*long_words)[2];
     uint32_t (*long_sets)[4];
-    /* Number of units of `long_words` that cached words have needed since the cache was last
-     * emptied. Words that were not stored, because the cache was full, are counted as well. The
-     * number starts at 1, because unit 0 is not used. */
+    /* 1 plus the number of units of `long_words` that long words have needed since the cache was
+     * last emptied, including words that were not stored because the cache was full. (Unit 0 is not
+     * used.) */
     size_t long_used;
     /* table of encoded words: SGT_WORD_TABLE bytes, followed by 16 bytes that a read of 16 bytes at
      * the end of the table may touch */

@@ -269,11 +269,11 @@ int sgt_part_encode(void *encoder, sgt_unit *u, sgt_part *p, const uint8_t *text
 
 /* ---- the feed ---- */
 
-/* Where a feed begins to read: at `offset` in the stream of the file with index `file`. A part of
- * an earlier run must have begun at this offset, and `hashed`, `hash` and `block` are the fields of
- * that part (sgt_part). If the feed must read bytes before the offset again, it checks that the
- * first `hashed` bytes have the hash `hash`. `split` is the split of the document that continues at
- * the offset. */
+/* Where a feed begins to read: at `offset` in the stream of the file with index `file`, at which a
+ * part of an earlier run began. `hashed`, `hash` and `block` are copied from that part (sgt_part).
+ * If the feed must read bytes before the offset again, it checks that the first `hashed` bytes of
+ * the stream have the hash `hash`. `split` is the split of the document that continues at the
+ * offset. */
 typedef struct sgt_text_feed_from {
     uint64_t file, offset, hashed, hash, block, split;
 } sgt_text_feed_from;

@@ -29,8 +29,9 @@ int sgt_kept_line(const sgt_kept_names *k, uint8_t *line, sgt_unit *u, sgt_part 
 typedef struct sgt_kept_rows sgt_kept_rows;
 void sgt_kept_rows_close(sgt_kept_rows *r); /* NULL is allowed */
 
-/* Set *json to a JSON object with the fields that --keep-fields names (c->kept) of the document
- * that ends in part p of the unit u. The object has *n bytes, and is valid until the next call.
+/* Set *json to a JSON object that describes the document that ends in part p of the unit u. The
+ * object has those fields of the document that --keep-fields names (c->kept). It has *n bytes, and
+ * is valid until the next call.
  * Return SGT_EFORMAT if a column is missing, or if it holds neither strings nor numbers.
  *
  * The document must be from a JSONL or Parquet file, and documents must be passed in order. *rows

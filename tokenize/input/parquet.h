@@ -58,11 +58,12 @@ void sgt_parquet_close(sgt_parquet *p); /* NULL is allowed */
  * the pages of the column take. */
 void sgt_parquet_size(const sgt_parquet *p, uint64_t *rows, uint64_t *bytes);
 
-/* Append the next page of the column, still compressed, to the text and the `pages` of the unit u.
- * Set *rows to the number of rows of the page. Return 0, 1 at the end of the column, or a negative
- * SGT_E*. If a page has more than SGT_PARQUET_ROWS rows, each call appends at most SGT_PARQUET_ROWS
- * of these rows. With --skip-bad, if the next page of a row group cannot be read, append no page,
- * skip the rest of the row group, and set *rows to the number of rows skipped. */
+/* Append the next page of the column to the unit u: append the compressed bytes to the text of u,
+ * and a description to `pages`. Set *rows to the number of rows appended. If a page has more than
+ * SGT_PARQUET_ROWS rows, each call appends at most SGT_PARQUET_ROWS of them. With --skip-bad, if
+ * the next page of a row group cannot be read, append nothing, skip the rest of the row group, and
+ * set *rows to the number of rows skipped. Return 0, 1 at the end of the column, or a negative
+ * SGT_E*. */
 int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err);
 
 /* Return a hash of the pages that have been read, and set *covered to the index of the row before

@@ -55,9 +55,9 @@ typedef struct sgt_out_request {
      * which is made first if ranks make parts (sets of shards in .work) or if the set is converted
      * to another layout. */
     const char *set_options;
-    /* `options` and the options that decide how the inputs are divided among the ranks. The journal
-     * stores these if each rank makes a part (a set of shards in .work). NULL if there are no
-     * parts. */
+    /* What the journal stores if each rank makes a part (a set of shards in .work): the text of
+     * `options`, followed by the options that decide how the inputs are divided among the ranks.
+     * NULL if there are no parts. */
     const char *journal_options;
     /* index of this process among the ranks, each of which writes one part (a set of shards in
      * .work) */

@@ -884,8 +884,8 @@ static int apply_option(const sgt_program *p, int argc, char **argv, int i)
 
 /* Ensure that the file descriptors 0, 1 and 2 are open. Otherwise, a file that the program opens
  * could get descriptor 0 and be read as standard input, or get descriptor 2 and be overwritten by
- * the progress bar. If a descriptor is closed, open /dev/null with it, but in the wrong mode (0 for
- * writing, 1 and 2 for reading), so that using the descriptor still fails. */
+ * the progress bar. If a descriptor is closed, open /dev/null as this descriptor, but in the wrong
+ * mode (0 for writing, 1 and 2 for reading), so that using the descriptor still fails. */
 static void hold_standard_files(void)
 {
     for (int fd = 0; fd <= STDERR_FILENO; fd++)

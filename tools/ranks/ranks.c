@@ -41,10 +41,10 @@
  * fails within this time, it prints only its own error, because all ranks often fail for the same
  * reason. */
 #define GRACE_SECONDS 1
-/* Time in seconds for which rank 0 waits before it prints that another rank has died. If a launcher
- * is killing all ranks, it also kills rank 0 within this time, so that nothing is printed. The time
- * must be less than a second, because rank 0 must report the death before mpirun kills all ranks,
- * which it does one second after a rank has died. */
+/* Time in seconds for which rank 0 waits before it prints that another rank has died. The time is
+ * long enough that rank 0 prints nothing if a launcher is killing all ranks: rank 0 is then killed,
+ * too, before the time has passed. The time is less than a second, because mpirun kills the other
+ * ranks one second after a rank has died by itself. */
 #define DEATH_SECONDS .25
 /* Time limit in seconds for an orderly exit after a failure. A failed rank other than 0 waits this
  * long until rank 0 tells it to exit. If rank 0 has failed, it has this long to free its

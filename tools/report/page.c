@@ -466,7 +466,8 @@ static void put_about(FILE *page, const report_run *run)
     fputs("</dl>\n", page);
 }
 
-/* Write a section with the known facts about each run, for a page with several runs. */
+/* Write a section that shows for each run, as far as known, its model, data, host and command. It
+ * is for a page with several runs. */
 static void put_origins(FILE *page, const report *r)
 {
     report_begin_section(page, "cards", "origins", "Facts about each run");

@@ -124,10 +124,9 @@ static size_t longest_part(const sgt_cpu_group *g, size_t bucket)
     return longest;
 }
 
-/* Find the chunk that begins `at` floats after the beginning of the part of `bucket` that belongs
- * to rank `rank`. Return the index in buf.params at which the chunk begins, and set *n to its
- * number of floats: g->chunk, fewer at the end of the part, or 0 if the chunk would begin after the
- * end. */
+/* Find a chunk of the part of `bucket` that belongs to rank `rank`: the chunk at float number `at`
+ * of the part. Return the chunk's index in buf.params, and set *n to its number of floats:
+ * g->chunk, fewer at the end of the part, or 0 after the end. */
 static size_t find_chunk(const sgt_cpu_group *g, size_t bucket, uint32_t rank, size_t at, size_t *n)
 {
     const size_t *part = part_of(g, bucket, rank);

@@ -346,7 +346,7 @@ void sgt_cuda_find_peak(sgt_cuda_backend *c);
 /* ---- attention.c ---- */
 int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err);
 /* If both sgt's attention and cuDNN's can be used, time both, and choose the one that is faster on
- * rank 0. Call this function after memory has been allocated. */
+ * rank 0. Call this function after the arena has been allocated. */
 int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err);
 void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training);
 /* Return the name of an attention implementation, for messages. Set *instead to advice for users

@@ -60,10 +60,10 @@ static sgt_cuda_gemm_shape dw_shape(const sgt_cuda_backend *c, size_t in, size_t
     return s;
 }
 
-/* Plan the matrix products for one of a block's weights. While the product dw runs, another stream
- * computes the bias gradients of qkv and fc. Normally dw occupies all multiprocessors until it
- * ends, so the other kernel cannot start before. With the variant bias-room, dw uses only ten of
- * eleven multiprocessors. The rest (12 of an H100's 132) are free for the bias gradient. */
+/* Plan the matrix products for one of a block's weights. The bias gradients of qkv and fc are
+ * computed on another stream than the product dw. Normally dw occupies all multiprocessors, so the
+ * two do not overlap. With the variant bias-room, dw uses only ten of eleven multiprocessors. The
+ * rest (12 of an H100's 132) are free for the bias gradient. */
 static int plan_linear(sgt_cuda_backend *c, int which, sgt_error *err)
 {
     const sgt_cuda_layer *l = sgt_cuda_layers + which;

@@ -25,8 +25,8 @@
 
 typedef struct sgt_saver sgt_saver;
 
-/* Open a saver for t->run. The first time that a save finds no memory for the copy, the saver gives
- * the notice t->o->notice. */
+/* Open a saver for t->run. A save first copies the state to memory. The first time that there is no
+ * memory for this copy, the saver calls t->o->notice. */
 int sgt_saver_open(sgt_saver **out, const sgt_trainer *t, sgt_error *err);
 /* Wait until the background thread has ended, then free s. `s` may be NULL. */
 void sgt_saver_close(sgt_saver *s);
