@@ -87,8 +87,8 @@ static const sgt_option table[] = {
     {"dedup", 0, SGT_OPT_FLAG, &t.dedup,
      .help = "keep only the first of several identical documents, even across splits"},
     {"force", 0, SGT_OPT_FLAG, &t.force,
-     .help = "replace OUT even if it is complete or comes from other inputs, or if the disk seems "
-             "too small"},
+     .help = "replace OUT even if it is complete or comes from other inputs; start even if the "
+             "disk seems too small"},
     {.name = "Running"},
     {"threads", 't', SGT_OPT_COUNT, &o.threads, "N",
      "number of CPU threads; the output is the same for any number", .def = "all available cores",

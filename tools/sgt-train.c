@@ -60,7 +60,7 @@ static const sgt_option table[] = {
     {"no-self-check", 0, SGT_OPT_FLAG, &o.no_self_check,
      .help = "train without first testing the kernels and libraries of the CUDA backend"},
     {"estimate-memory", 0, SGT_OPT_FLAG, &o.estimate,
-     .help = "print an estimate of the memory that a step needs for each kind of data, then exit"},
+     .help = "print an estimate of the memory that a step needs, by kind of data, then exit"},
     ROWS("Techniques that can be turned off to measure their effect", TECHNIQUES),
     {.name = "Output"},
     {"profile", 0, SGT_OPT_TEXT, &o.profile, "FILE",
