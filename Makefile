@@ -163,7 +163,7 @@ TIER ?= check
 check: deps                            ## the tests, within 8 minutes on two cores, build included
 	+@$(again) run-check TIER=check
 check-all: deps                        ## lint, nvcc on the CUDA kernels, and the tests that take longer: within 40 minutes
-	+@$(again) lint
+	+@$(again) lint check-nvcc
 	+@$(again) run-check TIER=all
 check-bare:                            ## make demo and make check in an empty Debian, as a new user: needs root and debootstrap
 	@tests/bare.sh build/bare

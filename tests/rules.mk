@@ -239,7 +239,7 @@ lint: layout $(LINT_DONE)              ## gcc -fanalyzer, cppcheck and clang-tid
 variant = $(again) run-check TIER=all
 torture-variants: need-packages
 	+@! command -v clang > /dev/null && echo 'no clang: left out its build' || $(variant) CC=clang
-	+@$(again) cuda check-cuda check-nvcc
+	+@$(again) check-cuda
 	@tests/step/check-step.sh $(B) torture
 	+@$(variant) CPU=avx2
 	+@$(variant) CPU=plain
