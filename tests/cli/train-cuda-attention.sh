@@ -59,12 +59,17 @@ takes 0 'our attention' --model 1x16x2 --deterministic
 takes 0 'our attention' --model 1x16x2 --document-mask
 run 0 sgt-train $cuda --run r --force --model 1x16x2 --verbose
 stderr_matches "^sgt-train: attention: (own|cuDNN's) \\(forward and backward of a layer: own [0-9.]+ ms, cuDNN's [0-9.]+ ms\\)$"
-# cuDNN returns NaN as dQ, so the loss is finite only at first. One line names the attention and
-# what to try.
-run 0 env SGT_HOST_CUDNN=nan sgt-train --no-self-check --quiet $cuda --run r --force --model 1x16x2 --steps 3 \
-    --attention cudnn --lr 0.001
-stderr_is "sgt-train: step 1: the gradient norm is not a number, but the loss is finite: start again with --attention own \
-instead of cuDNN's attention, or with an lr 10 times lower (--lr 0.0001); see grad_norm in log.jsonl and --grad-clip"
+# cuDNN returns NaN as dQ, or our kernels read deltas that are NaN, so the loss is finite only at
+# first. One line names the attention and what to try.
+not_finite() { # INSTEAD MODEL ATTENTION
+    run 0 env SGT_HOST_CUDNN=nan SGT_HOST_FAULT=delta_kernel:wrong sgt-train --no-self-check --quiet $cuda --run r --force \
+        --model $2 --steps 3 --attention $3 --lr 0.001
+    stderr_is "sgt-train: step 1: the gradient norm is not a number, but the loss is finite: start again with --attention $1, \
+or with an lr 10 times lower (--lr 0.0001); see grad_norm in log.jsonl and --grad-clip"
+}
+not_finite "own instead of cuDNN's attention" 1x16x2 cudnn
+not_finite 'naive instead of our attention' 1x16x2 own
+not_finite 'mma instead of our attention for sm_90' 1x128x2 own
 # If cuDNN fails during the trial, the other implementation is used.
 SGT_HOST_CUDNN=1
 run 0 env SGT_HOST_FAULT=cudnn:refuse sgt-train --no-self-check $cuda --run r --force --model 1x16x2 --verbose

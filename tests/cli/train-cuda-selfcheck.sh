@@ -187,6 +187,14 @@ done
 sed '/"products for Muon"/,/\]/{s/"ok"/"absent"/; s/""/"no plan"/}' kept > $verdicts
 refuses '' "--optimizer muon: ${absent%% (*}" --optimizer muon
 
+# The engine that cuDNN chooses for a run may expect clear sums of dQ, unlike the ones checked.
+cp kept $verdicts
+for SGT_HOST_CUDNN in adds-short 1; do
+    run 0 sgt-train $cuda --run r --force --quiet --attention cudnn --gelu erf
+    grep -o '"grad_norm": *[^,]*' r/log.jsonl > norm.$SGT_HOST_CUDNN
+done
+same norm.adds-short norm.1
+
 # ---- --no-self-check, a cache that is damaged or not writable, a check that cannot run ----
 rm -rf cache
 run_silent sgt-train $cuda --run r --force --quiet --no-self-check

@@ -27,6 +27,10 @@ void switches(step_check *s)
     o = plain;
     o.attention = SGT_ATTENTION_NAIVE;
     near_steps(s, &want, &o, "naive attention");
+    scoped(fixture) f;
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    scoped(sgt_backend) *b = open_fixture(s, &f, &o, f.batch);
+    expect(s, b->attention && strstr(b->attention, "instead of naive attention"), "no advice");
 }
 
 /* Compare the attention kernels for sm_90 with those for all GPUs, for all head sizes that the

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "train/cuda/cuda_backend.h"
+#include "kernels/cuda/gemm.h"
 #include "kernels/dropout.h"
 #include "train/cuda/self_check.h"
 
@@ -25,8 +26,9 @@ static int open_cudnn(sgt_cuda_backend *c, sgt_error *err)
                                      .scale = c->shape.scale,
                                      .deterministic = c->o.deterministic};
     /* Set cuDNN's accumulated sums of dQ to 0 before each backward pass, unless the self-check has
-     * shown that cuDNN does so itself. The self-check's own runs must leave this to cuDNN. With
-     * --deterministic, cuDNN accumulates no such sums. */
+     * shown that cuDNN does so itself, and look_at_sums finds the same for the shape of this run.
+     * The self-check's own runs must leave this to cuDNN. With --deterministic, cuDNN accumulates
+     * no such sums. */
     c->plan.clear_dq =
         !c->o.deterministic && !c->o.checking && (!v || strcmp(v->verdict, "ok") != 0);
     return sgt_cudnn_attention_open(&c->plan.cudnn, &o, err);
@@ -98,18 +100,11 @@ static int choose_named_path(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_error space;
     const char *why;
-    switch (c->o.attention) {
-    case SGT_ATTENTION_OWN:
-    case SGT_ATTENTION_MMA:
-        why = own_lacks(c, &space);
-        c->plan.path = our_path(c);
-        break;
-    case SGT_ATTENTION_CUDNN:
-        why = cudnn_lacks(c, &space);
-        c->plan.path = SGT_PATH_CUDNN;
-        break;
-    default: why = left_out(c, SGT_CHECK_NAIVE, &space); c->plan.path = SGT_PATH_NAIVE;
-    }
+    c->plan.path = c->o.attention == SGT_ATTENTION_NAIVE   ? SGT_PATH_NAIVE
+                   : c->o.attention == SGT_ATTENTION_CUDNN ? SGT_PATH_CUDNN
+                                                           : our_path(c);
+    if (c->plan.path == SGT_PATH_NAIVE) why = left_out(c, SGT_CHECK_NAIVE, &space);
+    else why = c->plan.path == SGT_PATH_CUDNN ? cudnn_lacks(c, &space) : own_lacks(c, &space);
     return why ? refuse(sgt_attention_words[c->o.attention], why, err) : SGT_OK;
 }
 
@@ -143,6 +138,46 @@ static void one_layer(sgt_cuda_backend *c)
     sgt_cuda_attend_backward(c, 0);
 }
 
+/* Set the inputs of one_layer to 0, because uninitialized memory may contain denormal or NaN values,
+ * which could change times and results. */
+static void zero_inputs(sgt_cuda_backend *c)
+{
+    sgt_cuda_zero(c->queue.compute, c->buf.blocks->qkv,
+                  c->shape.N * 3 * c->shape.C * c->shape.width);
+    sgt_cuda_zero(c->queue.compute, c->buf.dln, c->shape.N * c->shape.C * c->shape.width);
+}
+
+void sgt_cuda_spoil_cudnn(sgt_cuda_backend *c)
+{
+    size_t bytes = c->plan.cudnn ? sgt_cudnn_attention_workspace(c->plan.cudnn) : 0;
+    memset(c->queue.staging, 0xff, c->queue.staging_bytes);
+    for (size_t at = 0, n; at < bytes; at += n) {
+        n = bytes - at < c->queue.staging_bytes ? bytes - at : c->queue.staging_bytes;
+        sgt_cuda_copy(c->queue.compute, (char *)c->buf.cudnn_space + at, c->queue.staging, n);
+    }
+}
+
+/* cuDNN may choose another engine for the shape of this run than for the shapes of the self-check.
+ * Run one layer with NaN in cuDNN's workspace and inputs of 0. If the gradient of the last
+ * position's q is not 0, this engine does not clear the sums of dQ itself. */
+static int look_at_sums(sgt_cuda_backend *c, sgt_error *err)
+{
+    const sgt_cuda_path chosen = c->plan.path;
+    const size_t row = c->shape.C * c->shape.width;
+    if (!c->plan.cudnn || c->plan.clear_dq || c->o.deterministic || c->o.checking) return SGT_OK;
+    zero_inputs(c);
+    sgt_cuda_spoil_cudnn(c);
+    c->plan.path = SGT_PATH_CUDNN;
+    one_layer(c);
+    c->plan.path = chosen;
+    sgt_cuda_copy(c->queue.compute, c->queue.staging,
+                  (char *)c->buf.dwide + (c->shape.N - 1) * 3 * row, row);
+    int rc = sgt_cuda_finish(c->queue.compute, err);
+    for (size_t i = 0; i < c->shape.C && rc == SGT_OK; i++)
+        if (!(sgt_cuda_decode(c->queue.staging, c->shape.type, i) == 0)) c->plan.clear_dq = 1;
+    return rc;
+}
+
 /* Time the forward and backward pass of one layer, first with sgt's attention kernels and then with
  * cuDNN's. Return 1 if both ran without an error, otherwise 0. Set *faster to 1 if cuDNN's kernels
  * are faster, otherwise to 0. */
@@ -151,11 +186,7 @@ static int time_both(sgt_cuda_backend *c, int *faster)
     float own = 0, cudnn = 0;
     const sgt_cuda_path ours = c->plan.path;
     sgt_error why;
-    /* set the inputs to 0, because uninitialized memory may contain denormal or NaN values, which
-     * could change the times */
-    sgt_cuda_zero(c->queue.compute, c->buf.blocks->qkv,
-                  c->shape.N * 3 * c->shape.C * c->shape.width);
-    sgt_cuda_zero(c->queue.compute, c->buf.dln, c->shape.N * c->shape.C * c->shape.width);
+    zero_inputs(c);
     int rc = sgt_cuda_time(c, one_layer, &own, &why);
     c->plan.path = SGT_PATH_CUDNN;
     if (rc == SGT_OK) rc = sgt_cuda_time(c, one_layer, &cudnn, &why);
@@ -173,9 +204,9 @@ static int time_both(sgt_cuda_backend *c, int *faster)
 
 int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err)
 {
-    int faster = 0;
-    if (c->o.attention != SGT_ATTENTION_AUTO) return SGT_OK;
-    int runs = c->plan.cudnn && time_both(c, &faster), rc;
+    int faster = 0, rc = look_at_sums(c, err);
+    if (rc < 0 || c->o.attention != SGT_ATTENTION_AUTO) return rc;
+    int runs = c->plan.cudnn && time_both(c, &faster);
     rc = sgt_cuda_ranks_follow(c, &faster, sizeof faster, err);
     if (runs && faster) c->plan.path = SGT_PATH_CUDNN;
     return rc;
@@ -194,15 +225,25 @@ static void count_work(const sgt_cuda_backend *c, int products)
 static void forward_own(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a)
 {
     count_work(c, 2);
-    (c->plan.path == SGT_PATH_HOPPER ? sgt_cuda_attention_hopper : sgt_cuda_attention)(
-        c->queue.compute, a, l->att, l->lse, l->qkv);
+    sgt_cuda_attention(c->queue.compute, a, l->att, l->lse, l->qkv);
 }
 
 static void backward_own(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a)
 {
-    (c->plan.path == SGT_PATH_HOPPER ? sgt_cuda_attention_hopper_backward
-                                     : sgt_cuda_attention_backward)(
-        c->queue.compute, a, c->buf.dwide, c->buf.delta, c->buf.dln, l->att, l->lse, l->qkv);
+    sgt_cuda_attention_backward(c->queue.compute, a, c->buf.dwide, c->buf.delta, c->buf.dln, l->att,
+                                l->lse, l->qkv);
+}
+
+static void forward_hopper(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a)
+{
+    count_work(c, 2);
+    sgt_cuda_attention_hopper(c->queue.compute, a, l->att, l->lse, l->qkv);
+}
+
+static void backward_hopper(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a)
+{
+    sgt_cuda_attention_hopper_backward(c->queue.compute, a, c->buf.dwide, c->buf.delta, c->buf.dln,
+                                       l->att, l->lse, l->qkv);
 }
 
 static void forward_cudnn(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a)
@@ -279,8 +320,8 @@ static const struct path {
     [SGT_PATH_NAIVE] = {"naive attention", "--attention own instead of naive attention",
                         forward_naive, backward_naive},
     [SGT_PATH_HOPPER] = {"our attention for sm_90",
-                         "--attention mma instead of our attention for sm_90", forward_own,
-                         backward_own},
+                         "--attention mma instead of our attention for sm_90", forward_hopper,
+                         backward_hopper},
 };
 
 const char *sgt_cuda_attention_name(sgt_cuda_path path, const char **instead)

@@ -348,6 +348,9 @@ int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err);
 /* If both sgt's attention and cuDNN's can be used, time both, and choose the one that is faster on
  * rank 0. Call this function after the arena has been allocated. */
 int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err);
+/* Fill cuDNN's workspace with NaN. An engine that accumulates sums in the workspace without first
+ * setting it to 0 then computes NaN. */
+void sgt_cuda_spoil_cudnn(sgt_cuda_backend *c);
 void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training);
 /* Return the name of an attention implementation, for messages. Set *instead to advice for users
  * whose gradients become infinite or NaN with this implementation, or to NULL if there is no

@@ -186,17 +186,6 @@ static int mask(sgt_cuda_backend *c, numbers *x, sgt_error *err)
     return rc;
 }
 
-/* Fill cuDNN's workspace with NaN. An engine that accumulates sums in the workspace without first
- * setting it to 0 then computes NaN. */
-static void spoil(sgt_cuda_backend *c)
-{
-    if (!c->plan.cudnn) return;
-    size_t bytes = sgt_cudnn_attention_workspace(c->plan.cudnn);
-    if (bytes > c->queue.staging_bytes) bytes = c->queue.staging_bytes;
-    memset(c->queue.staging, 0xff, bytes);
-    sgt_cuda_copy(c->queue.compute, c->buf.cudnn_space, c->queue.staging, bytes);
-}
-
 /* Run the forward and backward pass, and compare their results. First set the memory for results to
  * 0. Otherwise, if an implementation wrote nothing, the correct results of the previous one might
  * still be there. */
@@ -206,7 +195,7 @@ static int both_passes(sgt_cuda_backend *c, numbers *x, sgt_error *err)
     if (rc == SGT_OK) rc = put(c, x, c->buf.dln, x->dout, x->one, err);
     if (rc == SGT_OK && x->masked) rc = mask(c, x, err);
     if (rc < 0) return rc;
-    spoil(c);
+    sgt_cuda_spoil_cudnn(c);
     sgt_cuda_zero(c->queue.compute, c->buf.blocks->att, x->one * c->shape.width);
     sgt_cuda_zero(c->queue.compute, c->buf.dwide, 3 * x->one * c->shape.width);
     sgt_cuda_attend(c, 0, 1);

@@ -1,8 +1,8 @@
 /* cudnn.cpp: a fake of cuDNN for the CUDA backend on the host. It knows only the graphs of
  * attention_cudnn.c, which work on an H100, and offers no engine for any other graph. It computes
  * them with kernels/ref when the stream does its work. It exists if SGT_HOST_CUDNN is set in the
- * environment. If the value is "adds", its engines add to dQ's sums without clearing them; if it is
- * "nan", dQ is NaN. If it is "old", the version is 9.15.0. If it is "wrong-long", no results are
+ * environment. If the value is "adds", its engines add to dQ's sums without clearing them; with
+ * "adds-short", only for rows of fewer than 128 tokens. If it is "nan", dQ is NaN. If it is "old", the version is 9.15.0. If it is "wrong-long", no results are
  * written for rows of more than 128 tokens; if "wrong-wide", none for heads of more than 64
  * numbers. If it is "no-half", there is no engine for fp16. If it is "slow", events report 100 s more for each run. The real cuDNN is never used: on
  * a machine with a GPU it would take host addresses for device addresses. */
@@ -133,7 +133,7 @@ struct Job {
     {
         float *sums = (float *)at[DQ_SUMS] + head * T * D;
         for (int64_t i = 0; i < T * D; i++) {
-            if (cudnn.sums == SUMS_ADDED) dq[i] += sums[i];
+            if (cudnn.sums == SUMS_ADDED && T < cudnn.long_T) dq[i] += sums[i];
             if (cudnn.sums == SUMS_NAN) dq[i] = NAN;
             sums[i] = dq[i];
         }
@@ -301,7 +301,8 @@ int sgt_cudnn_load(const sgt_cudnn **out, sgt_error *err)
         return sgt_fail(err, SGT_EUNSUPPORTED, "cuDNN: libcudnn.so.9 was not found");
     std::string word = how ? how : "";
     if (word == "old") host::cudnn.version = 91500;
-    if (word == "adds") host::cudnn.sums = host::SUMS_ADDED;
+    if (word == "adds" || word == "adds-short") host::cudnn.sums = host::SUMS_ADDED;
+    if (word == "adds-short") host::cudnn.long_T = 128;
     if (word == "nan") host::cudnn.sums = host::SUMS_NAN;
     if (word == "wrong-long") host::cudnn.T = 128;
     if (word == "no-half") host::cudnn.no_half = true;

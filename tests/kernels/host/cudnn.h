@@ -18,12 +18,13 @@ struct Cudnn {
     bool there;     /* cuDNN is found, even if SGT_HOST_CUDNN is not set */
     bool no_device; /* creating a handle fails */
     int version = 91900;
-    int configs = 2; /* number of engine configurations offered */
-    int refused;     /* the first `refused` configurations give no plan */
-    int flagged;     /* the first `flagged` configurations are nondeterministic */
-    bool fails;      /* each run is refused */
-    Sums sums;       /* of the engines */
-    bool slow;       /* events report 100 s more for each run */
+    int configs = 2;            /* number of engine configurations offered */
+    int refused;                /* the first `refused` configurations give no plan */
+    int flagged;                /* the first `flagged` configurations are nondeterministic */
+    bool fails;                 /* each run is refused */
+    Sums sums;                  /* of the engines */
+    int64_t long_T = INT64_MAX; /* rows of so many tokens or more: the sums are cleared first */
+    bool slow;                  /* events report 100 s more for each run */
     /* No results are written for rows of more than T tokens, and for heads of more than D
      * numbers. */
     int64_t T = INT64_MAX, D = INT64_MAX;
