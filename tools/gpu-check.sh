@@ -20,7 +20,8 @@
 # PYTHON (default: python3) is the interpreter that may have PyTorch; CUDA_HOME (default: /usr/local/cuda) is the CUDA
 # toolkit, if there is one. GPU_CHECK_SMALL=1 chooses small shapes, to rehearse with the host build.
 #
-# The parts, in the order in which they run, with their seconds. The last part only runs if it is named.
+# The parts, in the order in which they run, with their seconds. The last part only runs if it is named. If parts are
+# named, `versions` runs before them, so that FILE has the versions of the libraries; results that FILE has are kept.
 set -u
 table='versions 20 versions of driver and libraries, clocks and power limits, the self-check; sampling of clocks starts
 first 15 the step with 64 rows, from shards: tokens a second, data wait, start to first step
@@ -91,6 +92,7 @@ done
 # ---- run the parts ----
 
 parts='' whole=0 upto=0
+named=${named:+ versions$named}
 for part in $all_parts; do
     case " ${named:-${all_parts% more}} " in *" $part "*) ;; *) continue ;; esac
     is_left_out "$part" || parts="$parts $part" whole=$((whole + $(weight "$part")))

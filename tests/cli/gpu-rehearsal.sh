@@ -89,6 +89,7 @@ stdout_matches "^cut  step, B=2 T=16 bf16: $over$"
 stdout_matches "^info kernels of a step, B=2 T=16 bf16: [1-9][0-9]* rows, as above, "
 stdout_matches "^cut  kernels of a step, B=1 T=16 bf16: $over$"
 stdout_matches '^info base 0, B=2: [0-9.]+ tokens/s, '
+stdout_matches '^info --variant default,early-launch, B=1, to base: [0-9.]+ times$' # the last of all variants
 stdout_matches '^info matrix products: [1-9][0-9]* rows, as above$'
 stdout_matches "^cut  products of the head, 8 rows: $over$"
 stdout_matches '^info row tied: [0-9.]+ ms a step$'
@@ -110,9 +111,9 @@ grep -q '"complete": true' r.jsonl || fail 'the run came to its end'
 # ---- missing libraries, failing kernels ----
 
 rm libraries/libcudnn.so.9
-gpu 0 $check first
+gpu 0 $check first --skip versions
 stdout_matches '^info step, B=2 T=16 bf16: .*, sm_90, our attention$'
-gpu 1 SGT_HOST_FAULT=attention_kernel:error $check curves
+gpu 1 SGT_HOST_FAULT=attention_kernel:error $check curves --skip versions
 stdout_matches '^skip curve in bf16, cudnn attention: sgt-train: .*libcudnn.so.9 was not found'
 stdout_matches '^fail curve in bf16, own attention: exit 1: sgt-train: '
 stdout_matches '^    [|] sgt-train: '
