@@ -138,8 +138,8 @@ static void one_layer(sgt_cuda_backend *c)
     sgt_cuda_attend_backward(c, 0);
 }
 
-/* Set the inputs of one_layer to 0, because uninitialized memory may contain denormal or NaN values,
- * which could change times and results. */
+/* Set the inputs of one_layer to 0, because uninitialized memory may contain denormal or NaN
+ * values, which could change times and results. */
 static void zero_inputs(sgt_cuda_backend *c)
 {
     sgt_cuda_zero(c->queue.compute, c->buf.blocks->qkv,

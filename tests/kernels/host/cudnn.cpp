@@ -2,10 +2,11 @@
  * attention_cudnn.c, which work on an H100, and offers no engine for any other graph. It computes
  * them with kernels/ref when the stream does its work. It exists if SGT_HOST_CUDNN is set in the
  * environment. If the value is "adds", its engines add to dQ's sums without clearing them; with
- * "adds-short", only for rows of fewer than 128 tokens. If it is "nan", dQ is NaN. If it is "old", the version is 9.15.0. If it is "wrong-long", no results are
- * written for rows of more than 128 tokens; if "wrong-wide", none for heads of more than 64
- * numbers. If it is "no-half", there is no engine for fp16. If it is "slow", events report 100 s more for each run. The real cuDNN is never used: on
- * a machine with a GPU it would take host addresses for device addresses. */
+ * "adds-short", only for rows of fewer than 128 tokens. If it is "nan", dQ is NaN. If it is "old",
+ * the version is 9.15.0. If it is "wrong-long", no results are written for rows of more than 128
+ * tokens; if "wrong-wide", none for heads of more than 64 numbers. If it is "no-half", there is no
+ * engine for fp16. If it is "slow", events report 100 s more for each run. The real cuDNN is never
+ * used: on a machine with a GPU it would take host addresses for device addresses. */
 #include "tests/kernels/host/cudnn.h"
 
 #include <math.h>
